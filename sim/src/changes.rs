@@ -1,7 +1,7 @@
 //! What clients and administrators change: queues, bindings, policies.
 
 use crate::client::CHANNEL;
-use crate::ledger::{Ledger, Queue, QueueKey, Rule};
+use crate::ledger::{Excuse, Ledger, Queue, QueueKey, Rule};
 use crate::life::{Life, NAMES};
 use crate::mutant::Mutant;
 use crate::routes::{COLOURS, Colour, Exchange};
@@ -307,6 +307,7 @@ impl Life {
         let Some(name) = ledger.queues.get(&key).map(|known| known.name.clone()) else {
             return;
         };
+        ledger.tell(|| format!("queue {key} is purged"));
         // What is on its way to a client is not purged.
         self.take_all(ledger);
         if !ledger.is(Mutant::LostPurge)
@@ -314,16 +315,19 @@ impl Life {
         {
             ledger.violated("queues can be purged", format!("{name}: {refusal:?}"));
         }
-        if let Some(queue) = ledger.queues.get_mut(&key) {
-            let ready = queue.copies.values_mut().filter(|copy| !copy.held);
-            ready.for_each(|copy| copy.was_purged = true);
+        let life = ledger.life;
+        let Some(queue) = ledger.queues.get_mut(&key) else {
+            return;
+        };
+        let mut purged = Vec::new();
+        for (id, copy) in queue.copies.iter_mut().filter(|(_, copy)| !copy.held) {
+            copy.was_purged = true;
+            if copy.may_wait(&queue.terms, life) {
+                copy.excuse.get_or_insert(Excuse::Purged);
+            } else if copy.gone_at.is_none() {
+                purged.push(*id);
+            }
         }
-        let copies = ledger.queues.get(&key).map(|queue| &queue.copies);
-        let ready = copies.into_iter().flatten();
-        let purged: Vec<u64> = ready
-            .filter(|(_, copy)| !copy.held && copy.gone_at.is_none())
-            .map(|(id, _)| *id)
-            .collect();
         purged.into_iter().for_each(|id| ledger.gone(key, id));
     }
 
@@ -334,6 +338,7 @@ impl Life {
         };
         queue.doomed = true;
         let name = queue.name.clone();
+        ledger.tell(|| format!("queue {key} is deleted"));
         self.take_all(ledger);
         if ledger.is(Mutant::LostDeletion) {
             ledger.by_name.remove(&name);

@@ -152,6 +152,7 @@ impl Client {
             }
             Err(refusal) => return ledger.violated("publishes are taken", format!("{refusal:?}")),
         }
+        ledger.tell(|| format!("{} publishes {at} to {queues:?} as {said:?}", self.number));
         if !queues.is_empty() {
             self.published.insert(number, (at, queues));
         }
@@ -262,6 +263,7 @@ impl Client {
         self.unconfirmed.confirmed(queue, numbers, |number| {
             if let Some((id, to)) = published.remove(&number) {
                 ledger.note(id);
+                ledger.tell(|| format!("{id} is confirmed"));
                 ledger.confirmed(id, &to);
             }
         });
@@ -272,6 +274,7 @@ impl Client {
         self.unconfirmed.rejected(numbers, |number| {
             if let Some((id, to)) = published.remove(&number) {
                 ledger.note(!id);
+                ledger.tell(|| format!("{id} is refused"));
                 ledger.refusals += 1;
                 ledger.refused(id, &to);
             }
@@ -294,6 +297,10 @@ impl Client {
             let key = consumer.key;
             ledger.deliveries += 1;
             ledger.note(id ^ seq << 32);
+            ledger.tell(|| {
+                let number = consumer.subscription.consumer();
+                format!("queue {key} delivers {id} as {seq} to {number:?}, redelivered: {marked}")
+            });
             if body.iter().skip(8).any(|byte| *byte != id as u8) {
                 ledger.violated("no message is invented", format!("message {id} has another body"));
             }
@@ -371,6 +378,7 @@ impl Consumer {
         if held.is_empty() {
             return;
         }
+        ledger.tell(|| format!("queue {}: {disposal:?}: {held:?}", self.key));
         for (id, _) in held {
             ledger.gone(self.key, *id);
             ledger.acks += 1;
@@ -391,6 +399,7 @@ impl Consumer {
         if held.is_empty() {
             return;
         }
+        ledger.tell(|| format!("queue {}: given back: {held:?}", self.key));
         let is_told = !ledger.is(Mutant::GivenTwice);
         if is_told {
             held.iter().for_each(|(id, _)| ledger.returned(self.key, *id));

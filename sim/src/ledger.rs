@@ -84,6 +84,8 @@ pub enum Excuse {
     Refused,
     /// The queue was about to go.
     Leaving,
+    /// It was purged if it did not wait to be tried again.
+    Purged,
 }
 
 impl Copy {
@@ -98,6 +100,11 @@ impl Copy {
         let is_gone = self.gone_at.is_some() && (is_kept || self.gone_in == life);
         // Of several queues nobody knows which one has refused it.
         !is_gone && !self.is_refused
+    }
+
+    /// It may wait until it is tried again: then it is not ready. After a crash a queue takes everything for returned.
+    pub fn may_wait(&self, terms: &Terms, life: u32) -> bool {
+        terms.retry_ms.is_some() && (self.returns > 0 || self.published_in < life)
     }
 
     /// It may be gone or not: its queue was to be deleted when the node ended, and is there.
@@ -174,6 +181,8 @@ pub struct Ledger {
     /// What the node is made to do wrong.
     pub mutant: Option<Mutant>,
     pub violations: Vec<Violation>,
+    /// What happened, in words, if somebody wants to read it.
+    pub story: Option<Vec<String>>,
     /// A sum over all that happened, to see whether a seed does the same again.
     pub digest: u64,
     /// How much happened, for whoever wonders whether anything did.
@@ -201,6 +210,13 @@ impl Ledger {
     /// Mixes something that happened into the digest.
     pub fn note(&mut self, what: u64) {
         self.digest = (self.digest.rotate_left(5) ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// Writes down what happens.
+    pub fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            story.push(format!("{:?} {}", self.now, what()));
+        }
     }
 
     pub fn violated(&mut self, invariant: &'static str, what: String) {
@@ -328,6 +344,9 @@ impl Ledger {
         };
         self.queues.insert(self.last_key, queue);
         self.by_name.insert(name.to_owned(), self.last_key);
+        let queue = &self.queues[&self.last_key];
+        let told = format!("{name} is declared by {client}: {:?}", queue.terms);
+        self.tell(|| told);
         self.last_key
     }
 
@@ -378,6 +397,8 @@ impl Ledger {
 
     /// The node has ended; in good order if `closed`.
     pub fn ended(&mut self, closed: bool) {
+        let life = self.life;
+        self.tell(|| format!("life {life} has ended, in good order: {closed}"));
         if closed {
             self.durable_until(u64::MAX);
         }

@@ -23,4 +23,4 @@ mod terms;
 pub mod world;
 
 pub use mutant::Mutant;
-pub use run::{Outcome, run, run_mutant};
+pub use run::{Outcome, run, run_mutant, run_told};

@@ -12,6 +12,8 @@ use storage::faulty::{FaultyFs, Random};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub violations: Vec<Violation>,
+    /// What happened, in words, if that was wanted.
+    pub story: Vec<String>,
     /// A sum over everything that happened.
     pub digest: u64,
     pub confirms: u64,
@@ -24,22 +26,38 @@ pub struct Outcome {
 
 /// Runs a seed.
 pub fn run(seed: u64) -> Outcome {
-    run_with(seed, None)
+    run_with(seed, Ledger::default())
+}
+
+/// Runs a seed, and writes down what happens.
+pub fn run_told(seed: u64) -> Outcome {
+    let story = Some(Vec::new());
+    run_with(
+        seed,
+        Ledger {
+            story,
+            ..Ledger::default()
+        },
+    )
 }
 
 /// Runs a seed with a node that does something wrong.
 pub fn run_mutant(seed: u64, mutant: Mutant) -> Outcome {
-    run_with(seed, Some(mutant))
+    let mutant = Some(mutant);
+    run_with(
+        seed,
+        Ledger {
+            mutant,
+            ..Ledger::default()
+        },
+    )
 }
 
-fn run_with(seed: u64, mutant: Option<Mutant>) -> Outcome {
+fn run_with(seed: u64, mut ledger: Ledger) -> Outcome {
+    let mutant = ledger.mutant;
     let mut random = Random(seed);
     let mut files = FaultyFs::new();
     let mut now = Duration::from_secs(1);
-    let mut ledger = Ledger {
-        mutant,
-        ..Ledger::default()
-    };
     if mutant == Some(Mutant::NoSync) {
         files.set_lying();
     }
@@ -50,6 +68,7 @@ fn run_with(seed: u64, mutant: Option<Mutant>) -> Outcome {
             1 => Ending::Killed,
             _ => Ending::PowerCut,
         };
+        ledger.tell(|| format!("a life begins that is to be {ending:?}"));
         let plan = Plan::make(&files, &mut random, ending == Ending::PowerCut);
         let world = Simulated::new(files.clone(), now, random.bits());
         if let Some(mut life) = Life::begin(&world, &files, &plan, &mut ledger) {
@@ -82,6 +101,7 @@ fn run_with(seed: u64, mutant: Option<Mutant>) -> Outcome {
 fn outcome(ledger: Ledger) -> Outcome {
     Outcome {
         violations: ledger.violations,
+        story: ledger.story.unwrap_or_default(),
         digest: ledger.digest,
         confirms: ledger.confirms,
         deliveries: ledger.deliveries,

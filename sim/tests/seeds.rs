@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
@@ -18,42 +19,60 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs a seed; says which, if it panics or breaks an invariant.
-fn run(seed: u64) -> sim::Outcome {
-    let outcome = std::panic::catch_unwind(|| sim::run(seed));
-    let outcome = outcome.unwrap_or_else(|_| panic!("seed {seed} panicked; SIM_SEED={seed} runs it alone"));
-    assert!(
-        outcome.violations.is_empty(),
-        "seed {seed} (SIM_SEED={seed} runs it alone): {:#?}",
-        outcome.violations
-    );
-    outcome
+/// So many seeds that break an invariant are told of before the others are left out.
+const FAILURES: usize = 5;
+
+/// Runs a seed.
+///
+/// # Errors
+/// It panicked or broke an invariant.
+fn run(seed: u64) -> Result<sim::Outcome, String> {
+    let named = format!("seed {seed} (SIM_SEED={seed} runs it alone)");
+    let outcome = std::panic::catch_unwind(|| sim::run(seed)).map_err(|_| format!("{named} panicked"))?;
+    match outcome.violations.is_empty() {
+        true => Ok(outcome),
+        false => Err(format!("{named}: {:#?}", outcome.violations)),
+    }
+}
+
+/// Runs one seed, and prints what happens.
+fn tell(seed: u64) {
+    let outcome = sim::run_told(seed);
+    outcome.story.iter().for_each(|line| println!("{line}"));
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
 #[test]
 fn no_seed_breaks_an_invariant() {
     if let Some(seed) = number("SIM_SEED") {
-        println!("seed {seed}: {:?}", run(seed));
+        tell(seed);
         return;
     }
     let first = number("SIM_FIRST").unwrap_or(1);
     let behind = first + number("SIM_SEEDS").unwrap_or(SEEDS);
     let next = AtomicU64::new(first);
     let sums: [AtomicU64; 5] = Default::default();
+    let failures = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= behind {
+                    if seed >= behind || failures.lock().unwrap().len() >= FAILURES {
                         return;
                     }
                     let done = seed - first;
                     if done > 0 && done.is_multiple_of(TOLD_EVERY) {
                         eprintln!("{done} of {} seeds", behind - first);
                     }
-                    let outcome = run(seed);
+                    let outcome = match run(seed) {
+                        Ok(outcome) => outcome,
+                        Err(failure) => {
+                            failures.lock().unwrap().push(failure);
+                            continue;
+                        }
+                    };
                     let counts = [
                         outcome.confirms,
                         outcome.deliveries,
@@ -68,6 +87,8 @@ fn no_seed_breaks_an_invariant() {
             });
         }
     });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     let [confirms, deliveries, acks, refusals, dead_letters] = &sums;
     println!(
         "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements, {refusals:?} refusals, {dead_letters:?} dead letters",

@@ -15,7 +15,8 @@ pub fn delivered(ledger: &mut Ledger, key: QueueKey, consumer: u64, id: Id, rede
         return;
     };
     let wrong = match queue.last_new.insert((consumer, copy.publisher, copy.lane), id) {
-        _ if copy.delivered => "was delivered before, and is not marked",
+        // What comes back because the node was closed before its dead letter had arrived has no record of its delivery.
+        _ if copy.delivered && !copy.was_rejected => "was delivered before, and is not marked",
         Some(last) if last > id => "comes behind a later one of its publisher",
         _ => return,
     };
