@@ -106,11 +106,6 @@ impl Copy {
     pub fn may_wait(&self, terms: &Terms, life: u32) -> bool {
         terms.retry_ms.is_some() && (self.returns > 0 || self.published_in < life)
     }
-
-    /// It may be gone or not: its queue was to be deleted when the node ended, and is there.
-    pub fn doubt(&mut self) {
-        self.gone_at = self.gone_at.or(Some(0));
-    }
 }
 
 /// A queue as its clients know it.

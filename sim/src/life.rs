@@ -3,7 +3,7 @@
 use crate::client::{CHANNEL, Client, To};
 use crate::faults::{Plan, shake_clocks};
 use crate::invariants::{counts, dead, lost, order, space};
-use crate::ledger::{Copy, Ledger, QueueKey};
+use crate::ledger::{Ledger, QueueKey};
 use crate::mutant::Mutant;
 use crate::routes::{COLOURS, Exchange};
 use crate::terms::Terms;
@@ -124,9 +124,6 @@ impl Life {
             let there = view.queue("/", &queue.name).is_some();
             if !there && queue.declared && !queue.doomed && !queue.may_leave(now) {
                 lost.push(queue.name.clone());
-            }
-            if queue.doomed || queue.leaving {
-                queue.copies.values_mut().for_each(Copy::doubt);
             }
             queue.declared |= there;
             (queue.doomed, queue.leaving) = (false, false);

@@ -3,8 +3,8 @@
 //! What its arguments and policies permit excuses a queue: limits, times to live, returns that are counted, duplicates.
 //! Whether what left so arrived as a dead letter, `dead` looks at.
 //!
-//! A queue whose deletion was asked for and not answered before the node ended is there or not, with its messages or
-//! without them.
+//! A queue whose deletion was asked for and not answered before the node ended is there with all its messages or is not
+//! there.
 
 use crate::ledger::{Ledger, QueueKey};
 use std::collections::BTreeSet;

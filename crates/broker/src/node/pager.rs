@@ -87,6 +87,9 @@ impl Pager {
         for (queue, places) in kept.freed {
             self.write(move |files| files.free(queue, places));
         }
+        for queue in kept.deleted {
+            self.write(move |files| files.remove(queue));
+        }
         if let Some((batches, number)) = kept.batch {
             batches.synced(number);
         }
@@ -109,6 +112,16 @@ impl StoreFiles {
     pub fn free(&self, queue: QueueId, places: Vec<Place>) {
         for place in places {
             self.segments.free(segment_owner(queue), stored_place(place));
+        }
+    }
+
+    /// The queue is deleted: so are its segments.
+    fn remove(&self, queue: QueueId) {
+        if let Err(error) = self.segments.remove(segment_owner(queue)) {
+            tracing::warn!(
+                area = "storage",
+                "segments of deleted queue {queue} remain: {error}"
+            );
         }
     }
 

@@ -24,6 +24,8 @@ pub enum Promise {
     },
     /// Nothing in these segment entries is needed any more.
     Release { queue: QueueId, places: Vec<Place> },
+    /// The queue is gone for good, and so may be its segments: if its deletion were lost, it would be there again without them.
+    Deleted { queue: QueueId },
     /// One batch fewer is not durable yet.
     Synced(Arc<AtomicUsize>),
     /// Publishers who waited for the log to catch up may go on.
@@ -75,6 +77,7 @@ impl Promise {
             }
             // Deleting files takes too long for whoever keeps promises.
             Self::Release { queue, places } => kept.freed.push((queue, places)),
+            Self::Deleted { queue } => kept.deleted.push(queue),
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
@@ -92,6 +95,8 @@ pub struct Kept {
     pub(crate) woken: Woken,
     /// Segment entries that nobody needs any more.
     pub freed: Vec<(QueueId, Vec<Place>)>,
+    /// Deleted queues whose segments may go.
+    pub deleted: Vec<QueueId>,
     /// How many publishes were confirmed.
     pub confirmed: u64,
     /// The last numbered batch, and whose it is.

@@ -27,8 +27,6 @@ pub enum Paging {
     Free { queue: QueueId, places: Vec<Place> },
     /// See whether a file of the queue is worth rewriting, after entries were freed.
     Rewrite { queue: Arc<Queue> },
-    /// The queue is deleted: so are its segments.
-    Remove { queue: QueueId },
     /// Handle what waits in the queue's mailbox.
     Turn { queue: Arc<Queue> },
     /// Have the queue move what it needs of the log before this position, so that the log may use the file again.
@@ -62,14 +60,6 @@ impl Paging {
             }
             Self::Free { queue, places } => files.free(queue, places),
             Self::Rewrite { queue } => queue.rewrite_sparse(files),
-            Self::Remove { queue } => {
-                if let Err(error) = files.segments.remove(segment_owner(queue)) {
-                    tracing::warn!(
-                        area = "storage",
-                        "segments of deleted queue {queue} remain: {error}"
-                    );
-                }
-            }
             Self::Turn { queue } => queue.turn_mail(),
             Self::Checkpoint { queue, before } => {
                 queue.checkpoint(before);

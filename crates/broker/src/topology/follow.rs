@@ -3,7 +3,8 @@
 
 use super::{CatalogJournal, Topology};
 use crate::node::journal::LocalJournal;
-use crate::queues::{Handle, JournalOf, Paging, Queue, QueueHost, QueueJournal, QueueType, queue_type};
+use crate::node::promise::Promise;
+use crate::queues::{Handle, JournalOf, Queue, QueueHost, QueueJournal, QueueType, queue_type};
 use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
 use catalog::{Effect, Name, QueueKind, View};
@@ -152,8 +153,9 @@ impl Topology {
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
-        self.node.log.forget(queue.journal());
-        Paging::Remove { queue: queue.id }.send(&self.node.pager);
+        let deleted = Promise::Deleted { queue: queue.id };
+        let forget = |batch: &mut storage::Batch<'_>| batch.forget(queue.journal());
+        self.node.log.append_with(std::iter::once(deleted), forget);
     }
 
     fn count(&self, known: &catalog::Queue, which: impl FnOnce(&Churn) -> &AtomicU64) {
