@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// nothing of the same machine.
 pub type Act = Box<dyn Fn(Effect<Ends>) + Send + Sync>;
 
-/// A machine of which this node has a copy, turned by whoever brings it something.
+/// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
+/// before its owner has told it which nodes to hear ([`Request::AwaitNodes`]).
 pub struct Hosted<M: QueueMachine<Ends>> {
     myself: Weak<Self>,
     groups: Arc<NodeGroups>,
@@ -62,22 +63,30 @@ where
 
     /// Whether it decides here.
     pub fn leads(&self) -> bool {
-        self.lock().leads()
+        self.with(|host| host.leads())
     }
 
     /// Who decides, as far as this node knows.
     pub fn leader(&self) -> Option<MemberId> {
-        self.lock().leader()
+        self.with(|host| host.leader())
     }
 
     /// Up to here it has what is committed; `None` while its next machine is being made.
     pub fn applied(&self) -> Option<Index> {
-        self.lock().applied()
+        self.with(|host| host.applied())
     }
 
     /// Looks at the machine between two turns; `None` while its next one is being made.
     pub fn inspect<T>(&self, look: impl FnOnce(&M) -> T) -> Option<T> {
-        self.lock().machine().map(look)
+        self.with(|host| host.machine().map(look))
+    }
+
+    /// Looks at the host. Who found it locked meanwhile has left something in the inbox.
+    fn with<T>(&self, look: impl FnOnce(&ReplicatedHost<M>) -> T) -> T {
+        let found = look(&self.lock());
+        self.look();
+        self.groups.turn();
+        found
     }
 
     fn lock(&self) -> MutexGuard<'_, ReplicatedHost<M>> {

@@ -11,6 +11,9 @@ use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// More than a record takes beside the block that it brings, mostly: so much that its bytes are not moved while they are written.
+const BESIDE_BLOCK: usize = 256;
+
 /// A machine's part of a group: its leader proposes what it decides, its followers apply what is committed.
 pub struct ReplicatedJournal {
     groups: Arc<NodeGroups>,
@@ -186,10 +189,11 @@ impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal {
         let mut proposed = Vec::with_capacity(records.len());
         for record in records.drain(..) {
             lead.proposed += 1;
-            if let Some((first, _)) = M::brings(&record) {
-                lead.bodies.push_back((lead.proposed, first));
-            }
             let mut bytes = Vec::new();
+            if let Some((first, block)) = M::brings(&record) {
+                lead.bodies.push_back((lead.proposed, first));
+                bytes.reserve_exact(block.bytes().len() + BESIDE_BLOCK);
+            }
             record.encode(&mut bytes);
             proposed.push(Bytes::from(bytes));
         }

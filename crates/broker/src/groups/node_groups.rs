@@ -8,7 +8,7 @@ use cluster::{Committed, Damage, Disk, Event, GroupId, Groups, MemberId, NodeId,
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
@@ -99,7 +99,7 @@ impl NodeGroups {
 
     /// A node that groups may be shared with.
     pub fn add_peer(&self, node: NodeId) {
-        self.lock().groups.add_peer(node);
+        self.with(|state| state.groups.add_peer(node));
     }
 
     /// Opens a member of a group, new or as it was found in the log. `member` is told what becomes committed behind what it has.
@@ -107,23 +107,24 @@ impl NodeGroups {
     /// # Errors
     /// The log of the group isn't whole.
     pub fn open(&self, group: GroupId, recovered: Recovered, member: Weak<dyn Member>) -> Result<(), Damage> {
-        let mut state = self.lock();
-        state.groups.open(group, recovered)?;
-        state.standings.insert(group, Standing::new(member));
-        drop(state);
-        Ok(())
+        self.with(|state| {
+            state.groups.open(group, recovered)?;
+            state.standings.insert(group, Standing::new(member));
+            Ok(())
+        })
     }
 
     /// Takes a group's member out of memory; what the log has of it stays. Its host is told nothing any more.
     pub fn close(&self, group: GroupId) {
-        let mut state = self.lock();
-        state.groups.close(group);
-        state.standings.remove(&group);
+        self.with(|state| {
+            state.groups.close(group);
+            state.standings.remove(&group);
+        });
     }
 
     /// What a group's member tells of itself.
     pub fn status(&self, group: GroupId) -> Option<Status> {
-        self.lock().groups.status(group)
+        self.with(|state| state.groups.status(group))
     }
 
     /// A frame of a peer that has proven who it is.
@@ -136,8 +137,8 @@ impl NodeGroups {
         self.bring(Mail::Suspect(peer));
     }
 
-    /// A tick of the clock, of which there is one each 100 ms. It looks at the disk, too: what is led here is led elsewhere soon if that
-    /// is sick.
+    /// A tick of the clock, of which there is one each 100 ms. It looks at the disk, too: what is led here is led
+    /// elsewhere soon if that is sick.
     pub fn tick(&self) {
         let log = &self.node.log;
         let disk = match log.busy_for() {
@@ -152,7 +153,7 @@ impl NodeGroups {
 
     /// The node is about to close: what it leads is handed over, some of it with each tick.
     pub fn hand_over(&self) {
-        self.lock().groups.hand_over();
+        self.with(|state| state.groups.hand_over());
     }
 
     /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to
@@ -178,8 +179,13 @@ impl NodeGroups {
         self.mail.store(true, Ordering::SeqCst);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does this with the groups. Who found them locked meanwhile has left something in the mailbox.
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = act(&mut state);
+        drop(state);
+        self.turn();
+        done
     }
 
     /// Turns the groups while there is something in the mailbox, unless somebody else does, and then the members that

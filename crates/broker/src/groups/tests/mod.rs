@@ -175,3 +175,19 @@ fn a_leader_whose_disk_fails_leads_no_longer_and_what_it_could_not_write_was_nev
     assert_eq!(trio.left(old), []);
     assert_eq!(trio.drain(new), [1, 2]);
 }
+
+#[test]
+fn a_body_is_found_in_every_nodes_log_at_the_index_of_its_record() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    for number in 1..=3 {
+        assert!(trio.publish(leader, number..=number));
+        trio.settle();
+    }
+    let last = trio.queue(leader).applied().unwrap();
+    for id in NODES {
+        let found = [last - 2, last - 1, last].map(|index| trio.number_at(id, index));
+        assert_eq!(found, [Some(1), Some(2), Some(3)], "on node {id}");
+        assert_eq!(trio.number_at(id, last + 1), None);
+    }
+}

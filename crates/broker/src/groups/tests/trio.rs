@@ -3,13 +3,14 @@
 use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::groups::alone::{self, Alone, Found};
-use crate::groups::{Hosted, Links, Member};
+use crate::groups::{Hosted, Links, Member, block_at};
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Recovered, Settings};
 use model::properties::Properties;
-use model::{BlockBuilder, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
-use queue::fifo::Classic;
+use model::{BlockBuilder, Journaled, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
+use queue::fifo::{Classic, Record};
+use queue::store::LogPlace;
 use queue::{Answer, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -248,6 +249,9 @@ impl Trio {
     }
 
     pub fn get(&self, id: u32) -> bool {
+        // Nobody holds anything that another leader has handed out: clients of this test give that up.
+        let nodes = Vec::new();
+        let _ = self.queue(id).submit(Timestamp(1), Request::AwaitNodes { nodes });
         let reply = Reply {
             outbox: Arc::new(Outbox::new()),
             channel: CHANNEL,
@@ -265,6 +269,17 @@ impl Trio {
             disposal: Disposal::Accepted,
         };
         self.queue(id).submit(Timestamp(1), request).is_ok()
+    }
+
+    /// The number of the message that this node's log has in the record at this index of the group.
+    pub fn number_at(&self, id: u32, index: u64) -> Option<u64> {
+        let block = |record: &[u8]| match Record::decode(record)? {
+            Record::Enqueued { block, .. } => Some(block),
+            _ => None,
+        };
+        let log = &self.life(id).alone.node.log;
+        let block = block_at(log, GROUP, LogPlace(index), block).ok()?;
+        std::str::from_utf8(block.message(0).body).ok()?.parse().ok()
     }
 
     /// What has left this node's copy since somebody asked.
