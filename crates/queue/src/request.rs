@@ -45,7 +45,8 @@ pub enum Request<E: Ends> {
         more: bool,
         reply: E::Reply,
     },
-    /// This node says nothing of what its consumers hold, which is delivered again.
+    /// This node says nothing: what its consumers held when another machine decided is delivered again, and whatever it says of that
+    /// later does not count, whoever decides then. Its next `Holds` ends that. What they were given since is the host's to return.
     CountAsDown { node: Incarnation },
     /// This incarnation of a node sends nothing more, and holds nothing: what was kept to recognise it is forgotten.
     IncarnationEnded { incarnation: Incarnation },

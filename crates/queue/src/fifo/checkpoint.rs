@@ -5,7 +5,8 @@
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
 //! 3 checkpoint: next index, floor, count, then each sender, count, then each lane's handed_below, snapshot and table
-//! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers
+//! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers,
+//!             u8 (1 = barred)
 //! ```
 
 use super::lanes::LANE_SHIFT;
@@ -104,7 +105,7 @@ impl Journaled for LocalRecord {
                 },
                 senders: match *kind {
                     CHECKPOINT => Vec::new(),
-                    _ => input.list(5, SenderMark::get)?,
+                    _ => input.list(6, SenderMark::get)?,
                 },
                 lanes: input.list(8, |input| {
                     let handed_below = match *kind {

@@ -104,8 +104,7 @@ impl<E: Ends> Machine for Classic<E> {
             } => self.hear(node, &held, more, reply, now, outcome),
             Request::CountAsDown { node } => self.count_as_down(node, now, outcome),
             Request::IncarnationEnded { incarnation } => {
-                self.count_as_down(incarnation, now, outcome);
-                self.end_incarnation(incarnation, outcome);
+                self.end_incarnation(incarnation, now, outcome);
             }
             Request::Consume {
                 consumer,
@@ -161,6 +160,7 @@ impl<E: Ends> Machine for Classic<E> {
     fn apply(&mut self, _: Index, record: Record, outcome: &mut FifoOutcome<E>) {
         match record {
             Record::Declined { sent, refused } => self.senders.note(&sent, refused),
+            Record::Barred { node, barred } => self.senders.bar(node, barred),
             Record::IncarnationEnded { incarnation } => {
                 self.senders.end(incarnation);
             }

@@ -9,6 +9,7 @@
 //! 11 Enqueued as 7, and the messages' deduplication keys count
 //! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
 //! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
+//! 16 Barred  u8 (1 = barred), incarnation
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
@@ -32,6 +33,7 @@ const ENQUEUED_FROM: u8 = 12;
 const DECLINED: u8 = 13;
 const INCARNATION_ENDED: u8 = 14;
 const HANDED_OUT: u8 = 15;
+const BARRED: u8 = 16;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -74,6 +76,10 @@ impl Journaled for Record {
                 out.extend_from_slice(&[DECLINED, u8::from(*refused)]);
                 sent.put(out);
             }
+            Self::Barred { node, barred } => {
+                out.extend_from_slice(&[BARRED, u8::from(*barred)]);
+                put(out, node.0);
+            }
             Self::IncarnationEnded { incarnation } => {
                 out.push(INCARNATION_ENDED);
                 put(out, incarnation.0);
@@ -113,6 +119,10 @@ impl Journaled for Record {
             DECLINED => Self::Declined {
                 refused: input.octet().filter(|refused| *refused <= 1)? == 1,
                 sent: Box::new(Sent::get(&mut input)?),
+            },
+            BARRED => Self::Barred {
+                barred: input.octet().filter(|barred| *barred <= 1)? == 1,
+                node: Incarnation(input.number()?),
             },
             INCARNATION_ENDED => Self::IncarnationEnded {
                 incarnation: Incarnation(input.number()?),

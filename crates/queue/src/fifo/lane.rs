@@ -226,7 +226,7 @@ impl Lane {
             }
             Record::HandedOut { below } => self.handed_below = self.handed_below.max(below),
             // They are about the queue as a whole.
-            Record::Declined { .. } | Record::IncarnationEnded { .. } => {}
+            Record::Declined { .. } | Record::Barred { .. } | Record::IncarnationEnded { .. } => {}
         }
         self.pass_on(outcome);
     }

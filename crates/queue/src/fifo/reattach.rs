@@ -9,7 +9,7 @@
 use super::{Answer, Classic, Effect, Ends, FifoOutcome, Held, Lane, Record};
 use crate::seq_set::SeqSet;
 use model::{Incarnation, Ranges, Seq, Timestamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many messages at
 /// the most are marked as delivered before though they were not.
@@ -24,6 +24,8 @@ pub(super) struct Reattaching {
     early: BTreeSet<Incarnation>,
     /// What somebody holds, of all lanes. All of it lives, so there is no more of it than there are messages.
     claimed: SeqSet,
+    /// What of that belongs to nodes that have more to say.
+    unfinished: BTreeMap<Incarnation, SeqSet>,
 }
 
 impl Reattaching {
@@ -34,6 +36,7 @@ impl Reattaching {
     }
 
     fn has_spoken(&mut self, node: Incarnation) {
+        self.unfinished.remove(&node);
         match &mut self.awaited {
             Some(awaited) => awaited.remove(&node),
             None => self.early.insert(node),
@@ -77,7 +80,8 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         let mut it = self.reattaching.take();
-        let mut heard = it.as_deref_mut().filter(|it| it.hears(node));
+        let barred = self.senders.is_barred(node);
+        let mut heard = it.as_deref_mut().filter(|it| !barred && it.hears(node));
         let mut discard = Ranges::new();
         for Held {
             consumer,
@@ -90,25 +94,54 @@ impl<E: Ends> Classic<E> {
                 self.lanes.each_part(seqs, outcome, |lane, seqs, _| {
                     lane.claim(seqs, *returns, &mut it.claimed, &mut counted);
                 });
-                let count = counted.count();
+                let (count, node) = (counted.count(), it.unfinished.entry(node).or_default());
+                counted.spans().for_each(|(first, last)| node.insert(first, last));
                 consumer.map(|id| self.consumers.ring.change(id, |it| it.in_flight += count));
             }
             for (first, last) in seqs.spans() {
                 counted.others(first, last, |from, to| discard.push_span(from, to));
             }
         }
-        if let Some(it) = heard.filter(|_| !more) {
-            it.has_spoken(node);
-        }
         self.reattaching = it;
+        if !more && barred {
+            self.bar(node, false, outcome);
+        }
         outcome
             .effects
             .push(Effect::Reply(reply, Answer::Discard(discard)));
-        self.end_reattaching(now, outcome);
+        if !more {
+            self.has_spoken(node, now, outcome);
+        }
     }
 
     /// A node counts as down: what its consumers held is delivered again.
     pub(super) fn count_as_down(&mut self, node: Incarnation, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        if self.settings.replicated && !self.senders.is_barred(node) {
+            self.bar(node, true, outcome);
+        }
+        self.expect_no_more(node, now, outcome);
+    }
+
+    /// Nothing more comes from this node. What it has said so far of what its consumers hold is not the whole, and void.
+    pub(super) fn expect_no_more(&mut self, node: Incarnation, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        if let Some(it) = &mut self.reattaching
+            && let Some(claimed) = it.unfinished.remove(&node)
+        {
+            let spans = claimed.spans();
+            spans.for_each(|(first, last)| it.claimed.remove(first, last));
+        }
+        self.has_spoken(node, now, outcome);
+    }
+
+    /// That must outlive whoever decides now: the node does not know, and might be believed by the next one while somebody else has
+    /// what it held.
+    fn bar(&mut self, node: Incarnation, barred: bool, outcome: &mut FifoOutcome<E>) {
+        self.senders.bar(node, barred);
+        outcome.records.push(Record::Barred { node, barred });
+    }
+
+    /// Nobody waits for this node any more.
+    fn has_spoken(&mut self, node: Incarnation, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         if let Some(it) = &mut self.reattaching {
             it.has_spoken(node);
         }

@@ -104,7 +104,13 @@ impl<E: Ends> Classic<E> {
     }
 
     /// A node sends nothing more as the one it was.
-    pub(super) fn end_incarnation(&mut self, incarnation: Incarnation, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn end_incarnation(
+        &mut self,
+        incarnation: Incarnation,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        self.expect_no_more(incarnation, now, outcome);
         if self.senders.end(incarnation) && self.settings.durable {
             outcome.records.push(Record::IncarnationEnded { incarnation });
         }

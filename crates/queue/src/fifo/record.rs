@@ -26,6 +26,8 @@ pub enum Record {
     HandedOut { below: Seq },
     /// These messages of a sender did not come in: refused, or else there already.
     Declined { sent: Box<Sent>, refused: bool },
+    /// This node counts as down, or no more: as long as it does, nothing that its consumers hold counts.
+    Barred { node: Incarnation, barred: bool },
     /// This sender sends nothing more.
     IncarnationEnded { incarnation: Incarnation },
     /// Consumers are done with these.
@@ -68,7 +70,7 @@ impl Record {
             Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
             Self::Retried { until } => until.first().map(|until| until.first),
             Self::HandedOut { below } => Some(*below),
-            Self::Declined { .. } | Self::IncarnationEnded { .. } => None,
+            Self::Declined { .. } | Self::Barred { .. } | Self::IncarnationEnded { .. } => None,
         };
         first.unwrap_or(0)
     }

@@ -40,6 +40,8 @@ pub struct SenderMark {
     pub forgotten: u64,
     /// Those that were refused.
     pub refused: Ranges,
+    /// The node counted as down: nothing that its consumers hold counts.
+    pub barred: bool,
 }
 
 impl SenderMark {
@@ -50,6 +52,7 @@ impl SenderMark {
             beyond: Ranges::new(),
             forgotten: 0,
             refused: Ranges::new(),
+            barred: false,
         }
     }
 
@@ -88,6 +91,7 @@ impl SenderMark {
         put_set_from(out, self.below, &self.beyond);
         put(out, self.forgotten);
         put_set(out, &self.refused);
+        out.push(u8::from(self.barred));
     }
 
     /// Reads a mark back.
@@ -100,6 +104,7 @@ impl SenderMark {
             beyond: input.numbers_from(below)?,
             forgotten: input.number()?,
             refused: input.set()?,
+            barred: input.octet().filter(|barred| *barred <= 1)? == 1,
         })
     }
 }
@@ -201,6 +206,16 @@ impl Senders {
         if let Some(known) = self.known.get_mut(&sender) {
             known.certain = true;
         }
+    }
+
+    /// True if nothing counts that this node's consumers hold.
+    pub(super) fn is_barred(&self, node: Incarnation) -> bool {
+        self.known.get(&node).is_some_and(|known| known.mark.barred)
+    }
+
+    /// Nothing counts any more that this node's consumers hold, or what they get from now on does again.
+    pub(super) fn bar(&mut self, node: Incarnation, barred: bool) {
+        self.mark(node).barred = barred;
     }
 
     /// The sender sends nothing more. False if it never did.

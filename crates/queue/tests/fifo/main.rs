@@ -15,4 +15,5 @@ mod mortality;
 mod properties;
 mod replicated;
 mod stories;
+mod succession;
 mod world;

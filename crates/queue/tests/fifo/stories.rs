@@ -515,6 +515,8 @@ fn recorded(record: &Record) -> String {
             format!("{} of node {} {how}", list(&sent.numbers), sent.by.0)
         }
         Record::HandedOut { below } => format!("all below {below} may be handed out"),
+        Record::Barred { node, barred: true } => format!("node {} counts as down", node.0),
+        Record::Barred { node, .. } => format!("node {} counts as down no more", node.0),
         Record::IncarnationEnded { incarnation } => format!("node {} sends nothing more", incarnation.0),
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
