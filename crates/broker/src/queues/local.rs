@@ -41,6 +41,8 @@ pub struct Queue {
     /// What it is.
     pub kind: QueueKind,
     made: &'static dyn QueueType,
+    /// It is in a journal, and comes back after a restart.
+    pub durable: bool,
     /// Its name; the exchange's, if it is what an exchange keeps for itself.
     pub name: Arc<str>,
     /// Its virtual host's name.
@@ -88,6 +90,7 @@ impl Queue {
             id: known.id,
             kind: known.kind,
             made,
+            durable: known.is_durable(),
             name: known.name.clone(),
             vhost: known.vhost.clone(),
             host: Mutex::new(host),
