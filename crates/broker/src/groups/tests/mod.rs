@@ -40,7 +40,7 @@ fn nothing_leaves_while_the_leaders_own_disk_has_it_not() {
 
 #[test]
 fn records_of_many_turns_make_one_batch_on_each_disk() {
-    let mut trio = Trio::new();
+    let trio = Trio::new();
     let leader = trio.leader();
     trio.settle();
     let before = NODES.map(|id| trio.syncs(id));
@@ -109,7 +109,7 @@ fn a_leader_that_is_cut_off_serves_nothing_and_is_replayed_when_it_learns_that_a
 
 #[test]
 fn an_answer_that_saw_nothing_new_waits_for_a_majority_that_still_follows() {
-    let mut trio = Trio::new();
+    let trio = Trio::new();
     let leader = trio.leader();
     trio.left(leader);
     assert!(trio.get(leader));
@@ -178,7 +178,7 @@ fn a_leader_whose_disk_fails_leads_no_longer_and_what_it_could_not_write_was_nev
 
 #[test]
 fn a_body_is_found_in_every_nodes_log_at_the_index_of_its_record() {
-    let mut trio = Trio::new();
+    let trio = Trio::new();
     let leader = trio.leader();
     for number in 1..=3 {
         assert!(trio.publish(leader, number..=number));
@@ -190,4 +190,17 @@ fn a_body_is_found_in_every_nodes_log_at_the_index_of_its_record() {
         assert_eq!(found, [Some(1), Some(2), Some(3)], "on node {id}");
         assert_eq!(trio.number_at(id, last + 1), None);
     }
+}
+
+#[test]
+fn what_comes_while_somebody_looks_at_a_queue_is_taken_when_they_have_looked() {
+    let trio = Trio::new();
+    let leader = trio.leader();
+    trio.left(leader);
+    assert!(trio.publish(leader, 1..=1));
+    trio.queue(leader).inspect(|_| {
+        trio.settle();
+        assert_eq!(trio.left(leader), [], "its host is locked");
+    });
+    assert_eq!(trio.left(leader), [Left::Confirm(1)]);
 }

@@ -158,7 +158,7 @@ impl Trio {
     }
 
     /// A tick of all clocks, and everything that follows.
-    pub fn tick(&mut self) {
+    pub fn tick(&self) {
         for life in self.lives.iter().flatten() {
             life.alone.groups.tick();
         }
@@ -166,7 +166,7 @@ impl Trio {
     }
 
     /// Lets the disks and the network do what there is to do.
-    pub fn settle(&mut self) {
+    pub fn settle(&self) {
         loop {
             self.work();
             if !self.deliver_one() {
@@ -186,7 +186,7 @@ impl Trio {
     }
 
     /// Brings the next frame that arrives. False if none is under way.
-    pub fn deliver_one(&mut self) -> bool {
+    pub fn deliver_one(&self) -> bool {
         loop {
             let Some((from, to, frame)) = self.network.lock().unwrap().pop_front() else {
                 return false;
@@ -211,7 +211,7 @@ impl Trio {
     }
 
     /// Ticks until one of these leads the queue and decides; which.
-    pub fn leader_of(&mut self, among: &[u32]) -> u32 {
+    pub fn leader_of(&self, among: &[u32]) -> u32 {
         for _ in 0..200 {
             let leads = |id: &&u32| self.is_up(**id) && self.queue(**id).leads();
             if let Some(leader) = among.iter().find(leads) {
@@ -222,7 +222,7 @@ impl Trio {
         panic!("nobody leads");
     }
 
-    pub fn leader(&mut self) -> u32 {
+    pub fn leader(&self) -> u32 {
         self.leader_of(&NODES)
     }
 
@@ -294,7 +294,7 @@ impl Trio {
     }
 
     /// Takes all messages that there are from this leader: their numbers.
-    pub fn drain(&mut self, id: u32) -> Vec<u64> {
+    pub fn drain(&self, id: u32) -> Vec<u64> {
         self.left(id);
         let mut found = Vec::new();
         loop {
