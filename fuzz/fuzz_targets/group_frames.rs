@@ -61,7 +61,9 @@ impl Peers {
     }
 
     fn collect(&mut self, node: u32, synced: bool) {
-        let groups = &mut self.nodes[node as usize - 1];
+        let Some(groups) = self.nodes.get_mut(node as usize - 1) else {
+            return;
+        };
         let turn = groups.turn();
         for (to, frame) in turn.send {
             self.network.push_back((node, to.0, frame));
@@ -85,7 +87,10 @@ impl Peers {
 
     fn receive(&mut self, from: u32, to: u32, frame: &Bytes) {
         self.received += frame.len();
-        let groups = &mut self.nodes[to as usize - 1];
+        // Whoever bends frames may name members on nodes that don't exist.
+        let Some(groups) = self.nodes.get_mut(to as usize - 1) else {
+            return;
+        };
         let _ = groups.receive(NodeId(from), frame);
         for group in (1..=4).map(GroupId) {
             let held = groups.status(group).map_or(0, |status| status.held_bytes);

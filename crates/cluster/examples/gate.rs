@@ -4,6 +4,11 @@
 //! `cargo run --release -p leveret-cluster --example gate [GROUPS]` prints the figures beside their gates, and fails if one isn't met.
 //! Ticks are simulated ones of 100 ms; a message between nodes takes none, nor does a sync.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it measures: clocks and the process's memory"
+)]
+
 use bytes::Bytes;
 use cluster::{Event, GroupId, Groups, MemberId, Membership, NodeId, Recovered, Settings, Turn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

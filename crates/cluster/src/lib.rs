@@ -20,6 +20,8 @@ mod frame;
 mod group;
 mod identity;
 mod membership;
+#[cfg(test)]
+mod mutant;
 mod node;
 mod record;
 mod recovery;

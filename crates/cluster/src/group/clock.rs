@@ -67,6 +67,10 @@ impl Group {
         let last = self.last();
         let rest =
             self.proposed.is_empty() && raft.lead_transferee.is_none() && !self.membership().is_joint();
+        #[cfg(test)]
+        if crate::mutant::Mutant::SleepBehind.is_on() {
+            return self.leads() && rest;
+        }
         self.leads()
             && rest
             && self.committed() == last
@@ -108,6 +112,8 @@ impl Group {
     pub fn may_sleep(&mut self, message: &Message, out: &mut Out) {
         let here = (self.term(), self.last(), self.committed());
         let same = here == (message.term, message.index, message.commit);
+        #[cfg(test)]
+        let same = same || crate::mutant::Mutant::SleepBehind.is_on();
         let leader = self.raw.raft.leader_id == message.from && message.to == self.me.number();
         if same && leader && !self.leads() && !self.is_unsynced() && self.installing.is_none() {
             self.sleep(out);

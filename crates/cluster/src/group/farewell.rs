@@ -17,6 +17,8 @@ impl Group {
     /// What a member is told that is none as far as is known here.
     pub fn farewell(&self, member: u64) -> Option<Gone> {
         let known = self.membership().members().any(|m| m.number() == member);
+        #[cfg(test)]
+        let known = known || crate::mutant::Mutant::NoFarewell.is_on();
         let index = self.applied();
         match self.term_at(index) {
             Some(term) if !known && index > 0 => Some(Gone::Told(Mark { index, term })),
@@ -47,6 +49,10 @@ impl Group {
 
     /// Tells those who are members no more with this entry.
     pub(super) fn say_farewell(&self, at: Mark, members: &Membership, out: &mut Out) {
+        #[cfg(test)]
+        if crate::mutant::Mutant::NoFarewell.is_on() {
+            return;
+        }
         let stays = |member: &MemberId| members.members().any(|m| m == *member);
         for member in self.membership().members().filter(|m| !stays(m) && *m != self.me) {
             let (group, to, gone) = (self.id, member.number(), Gone::Told(at));

@@ -198,7 +198,11 @@ impl Group {
         self.ready_to_lead()?;
         let raft = &self.raw.raft;
         // The library would take it and make an entry of it that does nothing.
-        if raft.has_pending_conf() || self.membership().is_joint() || raft.lead_transferee.is_some() {
+        let under_way = raft.has_pending_conf() || self.membership().is_joint();
+        #[cfg(test)]
+        let under_way = self.forget_change(under_way);
+        let raft = &self.raw.raft;
+        if under_way || raft.lead_transferee.is_some() {
             return Err(Refused::ChangeUnderWay);
         }
         let change = to_library(steps);
@@ -213,6 +217,15 @@ impl Group {
         self.wake();
         let proposed = self.raw.propose_conf_change(encode_change(steps), change);
         proposed.map_err(|_| Refused::ChangeUnderWay)
+    }
+
+    #[cfg(test)]
+    fn forget_change(&mut self, under_way: bool) -> bool {
+        let forgotten = crate::mutant::Mutant::TwoChanges.is_on() && !self.membership().is_joint();
+        if forgotten {
+            self.raw.raft.pending_conf_index = 0;
+        }
+        under_way && !forgotten
     }
 
     /// The term and the commit index that a proof is asked for.
@@ -233,7 +246,10 @@ impl Group {
 
     /// Makes entries of what was proposed. In a transfer of leadership the library would drop them: they wait for its end.
     fn propose_collected(&mut self) {
-        if self.proposed.is_empty() || !self.leads() || self.raw.raft.lead_transferee.is_some() {
+        let held = self.raw.raft.lead_transferee.is_some();
+        #[cfg(test)]
+        let held = held && !crate::mutant::Mutant::TransferDrops.is_on();
+        if self.proposed.is_empty() || !self.leads() || held {
             return;
         }
         let entries = std::mem::take(&mut self.proposed);
@@ -298,6 +314,11 @@ impl Group {
 
     /// A message of a peer.
     pub fn step(&mut self, message: Message) -> Result<(), Lie> {
+        #[cfg(test)]
+        if !crate::mutant::Mutant::NoGuard.is_on() {
+            self.check(&message)?;
+        }
+        #[cfg(not(test))]
         self.check(&message)?;
         self.wake();
         let kind = message.get_msg_type();

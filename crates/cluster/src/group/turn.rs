@@ -165,6 +165,10 @@ impl Group {
         }
         let committed = ready.take_committed_entries();
         self.raw.advance_append_async(ready);
+        #[cfg(test)]
+        if crate::mutant::Mutant::UnsyncedLeader.is_on() && self.leads() {
+            self.raw.on_persist_ready(number);
+        }
         if !entries.is_empty() || promised || !self.unsynced.is_empty() {
             let entries = !entries.is_empty();
             // Without something of its own to write, it waits for the last that has.
@@ -225,6 +229,10 @@ impl Group {
     /// for votes under the members before both, whose majority needn't know anything of a leader under the members after both.
     fn promise_before_change(&mut self, index: u64, out: &mut Out) {
         let commit = self.committed().min(index - 1);
+        #[cfg(test)]
+        if crate::mutant::Mutant::ChangeBeforeCommit.is_on() {
+            return;
+        }
         if self.written.commit < commit {
             self.write_promise(commit, out);
         }

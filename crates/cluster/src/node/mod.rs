@@ -90,7 +90,7 @@ impl Groups {
             gone: BTreeSet::new(),
             strangers: BTreeSet::new(),
             peers: Peers::default(),
-            proofs: Proofs::default(),
+            proofs: Proofs::new(incarnation),
             hangs: false,
             closing: false,
             failed: false,

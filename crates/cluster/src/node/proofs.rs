@@ -47,6 +47,14 @@ pub(super) struct Proofs {
 }
 
 impl Proofs {
+    /// Rounds of one start of the node have other numbers than those of another: what is answered late is of no round then.
+    pub fn new(incarnation: u64) -> Self {
+        Self {
+            last: incarnation << 32,
+            ..Self::default()
+        }
+    }
+
     pub fn tick(&mut self, timeout: u32, out: &mut Out) {
         for round in &mut self.rounds {
             round.age += 1;
@@ -179,6 +187,8 @@ impl Groups {
             };
             let said = |member| member == group.me || asked.answered.contains(&member);
             let proven = group.membership().has_majority(said);
+            #[cfg(test)]
+            let proven = proven || crate::mutant::Mutant::NoProof.is_on();
             if proven {
                 let (group, question, index) = (asked.group, asked.number, asked.index);
                 events.push(Event::Proven {

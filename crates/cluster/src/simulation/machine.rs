@@ -1,6 +1,7 @@
 //! A node of the simulation: its groups, its log with what is synced of it, and the checkpoints of its groups.
 
-use crate::{GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered, Settings};
+use crate::mutant::Mutant;
+use crate::{Disk, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered, Settings};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use storage::{GroupEntry, Kind};
@@ -15,6 +16,13 @@ pub struct Checkpoint {
 
 pub struct Machine {
     pub node: NodeId,
+    /// How often its disk was wiped: it is another member each time.
+    pub life: u32,
+    /// Ticks for which its disk hasn't synced, if it hangs.
+    pub hangs: Option<u32>,
+    has_failed: bool,
+    /// Entries that a failed sync lost.
+    lost: Vec<(GroupId, Mark)>,
     /// `None` while it is down.
     pub groups: Option<Groups>,
     incarnation: u64,
@@ -32,6 +40,10 @@ impl Machine {
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
+            life: 0,
+            hangs: None,
+            has_failed: false,
+            lost: Vec::new(),
             groups: None,
             incarnation: 0,
             synced: Vec::new(),
@@ -50,7 +62,10 @@ impl Machine {
 
     /// Starts it on what is in its log.
     pub fn start(&mut self, nodes: u32) {
-        self.incarnation += 1;
+        if !Mutant::OldIncarnation.is_on() || self.incarnation == 0 {
+            self.incarnation += 1;
+        }
+        (self.hangs, self.has_failed) = (None, false);
         let settings = Settings {
             uncommitted_bytes: 200,
             message_bytes: 64,
@@ -63,12 +78,20 @@ impl Machine {
         let mut groups = Groups::new(self.node, self.incarnation, settings);
         (1..=nodes).for_each(|node| groups.add_peer(NodeId(node)));
         for (group, checkpoint) in &self.checkpoints {
-            let me = MemberId::first(self.node);
+            let me = self.me();
             let Checkpoint { base, at, members } = checkpoint;
             let mut member = Recovered::at(me, *base, at.index, members.clone());
+            let mut promised = false;
             for record in self.synced.iter().filter(|r| r.journal.number == group.0) {
                 match record.journal.kind {
                     Kind::GROUP => member.entry(&Bytes::from(record.payload.clone())).unwrap(),
+                    // It keeps the term, and nobody was voted for.
+                    _ if Mutant::VoteNotSynced.is_on() => {
+                        let mut payload = record.payload.clone();
+                        payload[8..16].fill(0);
+                        member.promise(&payload).unwrap();
+                    }
+                    _ if Mutant::TermNotSynced.is_on() && std::mem::replace(&mut promised, true) => {}
                     _ => member.promise(&record.payload).unwrap(),
                 }
             }
@@ -83,10 +106,78 @@ impl Machine {
         if !records.is_empty() {
             self.unsynced.push_back((turn, records));
         }
+        if Mutant::EarlySync.is_on()
+            && let Some(groups) = &mut self.groups
+        {
+            groups.synced(turn);
+        }
+    }
+
+    /// The member that this node is of each group.
+    pub fn me(&self) -> MemberId {
+        let (node, life) = (self.node, self.life);
+        MemberId { node, life }
+    }
+
+    /// The disk doesn't sync for a while, or does again.
+    pub fn hang(&mut self, hangs: bool) {
+        self.hangs = hangs.then_some(0);
+        if let Some(groups) = &mut self.groups {
+            groups.disk(Disk::Syncs);
+        }
+    }
+
+    /// A sync fails, and what was to be synced is lost; the process lives on.
+    pub fn fail(&mut self) {
+        let last = self.unsynced.back().map_or(0, |(turn, _)| *turn);
+        let unsynced = std::mem::take(&mut self.unsynced);
+        let records = unsynced.iter().flat_map(|(_, records)| records);
+        self.lost.extend(records.filter_map(place));
+        self.has_failed = true;
+        if let Some(groups) = &mut self.groups {
+            match Mutant::FailedSyncCounts.is_on() {
+                true => groups.synced(last),
+                false => groups.disk(Disk::Failed),
+            }
+        }
+    }
+
+    /// Everything that the node ever had is lost.
+    pub fn wipe(&mut self) {
+        self.groups = None;
+        self.synced.clear();
+        self.unsynced.clear();
+        self.members.clear();
+        self.fetching.clear();
+        self.taken.clear();
+        match Mutant::SameLife.is_on() {
+            true => {
+                for checkpoint in self.checkpoints.values_mut() {
+                    checkpoint.base = Mark::default();
+                    checkpoint.at = Mark::default();
+                }
+            }
+            false => {
+                self.checkpoints.clear();
+                self.life += 1;
+            }
+        }
+    }
+
+    pub fn tick(&mut self) {
+        let Some(groups) = &mut self.groups else { return };
+        if let Some(ticks) = &mut self.hangs {
+            *ticks += 1;
+            groups.disk(Disk::Hangs { ticks: *ticks });
+        }
+        groups.tick();
     }
 
     /// Syncs so many batches.
     pub fn sync(&mut self, batches: usize) {
+        if self.hangs.is_some() {
+            return;
+        }
         for _ in 0..batches.min(self.unsynced.len()) {
             let (turn, records) = self.unsynced.pop_front().unwrap();
             self.synced.extend(records);
@@ -97,11 +188,26 @@ impl Machine {
     }
 
     /// The power goes: of what was not synced, the first `kept` records happen to be there all the same.
-    pub fn crash(&mut self, kept: usize) {
+    pub fn crash(&mut self, kept: usize) -> Vec<(GroupId, Mark)> {
         let unsynced = std::mem::take(&mut self.unsynced);
-        let records = unsynced.into_iter().flat_map(|(_, records)| records);
-        self.synced.extend(records.take(kept));
+        let mut records: Vec<_> = unsynced.into_iter().flat_map(|(_, records)| records).collect();
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.extend(records.split_off(kept).iter().filter_map(place));
+        self.synced.extend(records);
         self.groups = None;
+        lost
+    }
+
+    /// Whether an entry is in its log.
+    pub fn has(&self, group: GroupId, at: Mark) -> bool {
+        let unsynced = self.unsynced.iter().flat_map(|(_, records)| records);
+        let mut all = self.synced.iter().chain(unsynced).filter_map(place);
+        all.any(|entry| entry == (group, at))
+    }
+
+    /// Whether it lives, and its log failed.
+    pub fn failed(&self) -> bool {
+        self.has_failed && self.groups.is_some()
     }
 
     pub fn unsynced(&self) -> usize {
@@ -124,4 +230,10 @@ impl Machine {
             .map(|(_, payload)| Bytes::from((*payload).clone()))
             .collect()
     }
+}
+
+/// Which entry a record is, if it is one.
+pub fn place(record: &Record) -> Option<(GroupId, Mark)> {
+    let (GroupEntry { term, index }, _) = GroupEntry::decode(&record.payload)?;
+    (record.journal.kind == Kind::GROUP).then_some((GroupId(record.journal.number), Mark { index, term }))
 }

@@ -1,12 +1,20 @@
 //! Groups on several nodes, on a network that loses, doubles, reorders and cuts, with crashes that lose what was not synced. A seed decides.
 //!
-//! `CLUSTER_SEED=29 cargo test -p leveret-cluster simulation` runs one seed again; `CLUSTER_SEEDS` says how many.
+//! `CLUSTER_SEED=29 cargo test -p leveret-cluster simulation` runs one seed again; `CLUSTER_SEEDS` says how many;
+//! `CLUSTER_MUTANT=NoProof` looks for one mutant.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "which seeds to run is read from the environment, and they run in two threads"
+)]
 
 mod invariants;
 mod machine;
 mod world;
 
-use crate::{GroupId, MemberId, NodeId, Step};
+use crate::mutant::Mutant;
+use crate::trial::{GROUP, Trial, m};
+use crate::{Event, GroupId, Lie, MemberId, Membership, NodeId, Recovered, Refused, Rejected, Step};
 use bytes::Bytes;
 use fastrand::Rng;
 use world::World;
@@ -15,6 +23,9 @@ use world::World;
 const STEPS: usize = 700;
 /// Rounds within which everything has to be well again.
 const HEALING: usize = 400;
+
+/// Runs of the simulation within which each mutant has to be found.
+const SEEDS_OF_MUTANTS: u64 = 2_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -38,6 +49,20 @@ fn run(seed: u64) {
         assert!(round < HEALING, "not well again: {}", world.describe());
     }
     world.check_all_is_there();
+    // Those who were removed learn it or give up, and then nobody says anything.
+    let mut quiet = 0;
+    for round in 0.. {
+        world.round();
+        quiet = if world.awake() == 0 && world.is_quiet() {
+            quiet + 1
+        } else {
+            0
+        };
+        if quiet == 30 {
+            break;
+        }
+        assert!(round < HEALING, "never quiet: {}", world.describe());
+    }
 }
 
 fn turn(world: &mut World, rng: &mut Rng, faults: u32, step: u64) {
@@ -56,9 +81,18 @@ fn turn(world: &mut World, rng: &mut Rng, faults: u32, step: u64) {
         930..950 => world.checkpoint(node, GroupId(rng.u64(1..=2)), rng.u64(..6)),
         950..960 => world.transfer(node, rng),
         960..970 => world.change(node, rng),
-        970..980 if faults > 0 => world.crash(node, rng),
+        970..978 if faults > 0 => {
+            if rng.bool() {
+                world.checkpoint(node, GroupId(rng.u64(1..=2)), rng.u64(..6));
+            }
+            world.crash(node, rng);
+        }
+        978..980 if faults > 0 => world.wipe(node),
         980..985 if faults > 1 => world.cut(rng),
         985..990 => world.join(),
+        990..992 if faults > 1 => world.machines[node].hang(rng.bool()),
+        992 if faults > 1 => world.fail(node),
+        993..995 if faults > 1 => world.deliver_late(rng),
         _ => world.start(node),
     }
 }
@@ -87,6 +121,83 @@ fn whatever_the_network_and_crashes_do_no_committed_entry_is_lost_and_all_member
             .collect()
     });
     assert!(failed.is_empty(), "run again with CLUSTER_SEED: {failed:?}");
+}
+
+#[test]
+fn a_leader_that_was_deposed_unheard_proves_nothing() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 2);
+    trial.cut(1, 3);
+    trial.ticks_until(9, |t| t.leader().is_some_and(|leader| leader != 1));
+    let leader = trial.leader().unwrap();
+    trial.node(leader).propose(GROUP, "x".into()).unwrap();
+    trial.settle();
+    let question = trial.node(1).prove(GROUP).unwrap();
+    trial.ticks(40);
+    let group = GROUP;
+    assert!(trial.has(&Event::Unproven { group, question }));
+}
+
+#[test]
+fn a_change_waits_until_the_one_before_it_is_through() {
+    let mut trial = Trial::new(4, 3);
+    trial.led_by(1);
+    trial.node(1).change(GROUP, &[Step::Learner(m(4))]).unwrap();
+    let second = trial.node(1).change(GROUP, &[Step::Remove(m(3))]);
+    assert_eq!(second, Err(Refused::ChangeUnderWay));
+    trial.settle();
+    trial.node(1).change(GROUP, &[Step::Remove(m(3))]).unwrap();
+}
+
+/// Node 2 lost everything, and comes back as the member that it was.
+#[test]
+fn a_leader_that_believes_in_entries_that_were_lost_stops_nobody() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.start(2, 3, 2);
+    let new = Recovered::new_group(m(2), Membership::of(&[m(1), m(2), m(3)]));
+    trial.node(2).open(GROUP, new).unwrap();
+    trial.node(1).suspect(NodeId(3));
+    trial.ticks(3);
+    trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.ticks(20);
+    let lost = |rejected: &Rejected| {
+        let Rejected::Lies(lies) = rejected else {
+            return false;
+        };
+        lies.iter().all(|(_, lie)| matches!(lie, Lie::LostTail { .. }))
+    };
+    assert!(!trial.refused.is_empty() && trial.refused.iter().all(lost));
+}
+
+#[test]
+fn every_mutant_is_found() {
+    let only = std::env::var("CLUSTER_MUTANT").ok();
+    let mut unfound = Vec::new();
+    for mutant in Mutant::ALL {
+        if only.as_ref().is_some_and(|only| *only != format!("{mutant:?}")) {
+            continue;
+        }
+        Mutant::turn_on(Some(mutant));
+        let fails = |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+        let scenario: Option<fn()> = match mutant {
+            Mutant::NoProof => Some(a_leader_that_was_deposed_unheard_proves_nothing),
+            Mutant::TwoChanges => Some(a_change_waits_until_the_one_before_it_is_through),
+            Mutant::NoGuard => Some(a_leader_that_believes_in_entries_that_were_lost_stops_nobody),
+            _ => None,
+        };
+        let found = match scenario {
+            Some(scenario) => fails(&scenario).then_some("by its scenario".to_owned()),
+            None => (0..SEEDS_OF_MUTANTS)
+                .find(|seed| fails(&|| run(*seed)))
+                .map(|seed| format!("by seed {seed}")),
+        };
+        Mutant::turn_on(None);
+        println!("{mutant:?}: found {found:?}");
+        unfound.extend(found.is_none().then_some(mutant));
+    }
+    assert_eq!(unfound, [], "nobody noticed");
 }
 
 /// A change that the node may ask for: one member in or out, or two at once.

@@ -3,7 +3,8 @@
 use super::invariants::Invariants;
 use super::machine::{Checkpoint, Machine};
 use super::some_steps;
-use crate::{Event, GroupId, Mark, MemberId, Membership, NodeId, Status};
+use crate::mutant::Mutant;
+use crate::{Event, GroupId, Mark, MemberId, Membership, NodeId, Status, Step};
 use bytes::Bytes;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,6 +13,8 @@ pub struct World {
     seed: u64,
     pub machines: Vec<Machine>,
     network: VecDeque<(usize, usize, Bytes)>,
+    /// Frames that arrived before, and may arrive again much later.
+    late: VecDeque<(usize, usize, Bytes)>,
     /// From whom to whom nothing gets through.
     cuts: BTreeSet<(usize, usize)>,
     invariants: Invariants,
@@ -21,7 +24,9 @@ pub struct World {
     /// Checkpoints that are to be taken.
     wanted: Vec<(usize, GroupId)>,
     /// Members that were added by a change and don't exist yet.
-    promised: BTreeSet<(GroupId, NodeId)>,
+    promised: BTreeSet<(GroupId, MemberId)>,
+    /// Whether disks are wiped in this run; members change then only to replace those that are lost.
+    wipes: bool,
 }
 
 impl World {
@@ -32,16 +37,19 @@ impl World {
                 .map(|node| Machine::new(NodeId(node)))
                 .collect(),
             network: VecDeque::new(),
+            late: VecDeque::new(),
             cuts: BTreeSet::new(),
             invariants: Invariants::default(),
             groups,
             asked: BTreeMap::new(),
             wanted: Vec::new(),
             promised: BTreeSet::new(),
+            wipes: seed % 4 == 3,
         };
         // One group begins with a single voter, the other with three.
         for group in 1..=groups {
             let voters = [1, 3][group as usize % 2].min(nodes);
+            let voters = if world.wipes { 3 } else { voters };
             let members: Vec<_> = (1..=voters as u32).map(|n| MemberId::first(NodeId(n))).collect();
             for machine in &mut world.machines[..voters] {
                 machine.begin(GroupId(group), Mark::default(), Membership::of(&members));
@@ -64,17 +72,62 @@ impl World {
     }
 
     pub fn crash(&mut self, node: usize, rng: &mut Rng) {
-        let machine = &mut self.machines[node];
-        let kept = rng.usize(..=machine.unsynced());
-        machine.crash(kept);
-        self.invariants.crashed(machine.node);
+        let kept = rng.usize(..=self.machines[node].unsynced());
+        self.die(node, kept);
         self.asked.retain(|(of, _), _| *of != node);
     }
 
-    pub fn tick(&mut self, node: usize) {
-        if let Some(groups) = &mut self.machines[node].groups {
-            groups.tick();
+    fn die(&mut self, node: usize, kept: usize) {
+        let lost = self.machines[node].crash(kept);
+        let held = |entry: &(GroupId, Mark)| self.machines.iter().any(|m| m.has(entry.0, entry.1));
+        let gone: Vec<_> = lost.into_iter().filter(|entry| !held(entry)).collect();
+        self.invariants.crashed(self.machines[node].node, &gone);
+    }
+
+    /// A sync fails; the process lives on until it is killed.
+    pub fn fail(&mut self, node: usize) {
+        if self.machines[node].groups.is_some() {
+            self.machines[node].fail();
+            self.collect(node);
         }
+    }
+
+    /// The disk of a node is lost, where the others have everything: no other member is missing, and no change is under way.
+    pub fn wipe(&mut self, node: usize) {
+        let lives = |m: MemberId| self.machines[m.node.0 as usize - 1].me() == m;
+        let first = Membership::of(&[1, 2, 3].map(|n| MemberId::first(NodeId(n))));
+        let whole = (1..=self.groups).map(GroupId).all(|group| {
+            let now = self.invariants.members(group).unwrap_or_else(|| first.clone());
+            !now.is_joint() && now.members().all(lives)
+        });
+        if self.wipes && whole {
+            self.die(node, 0);
+            self.asked.retain(|(of, _), _| *of != node);
+            self.machines[node].wipe();
+            let node = self.machines[node].node;
+            self.invariants.wiped(node);
+        }
+    }
+
+    /// Whoever leads replaces members that are lost.
+    pub fn replace(&mut self) {
+        let lives: Vec<_> = self.machines.iter().map(Machine::me).collect();
+        for groups in self.machines.iter_mut().filter_map(|m| m.groups.as_mut()) {
+            for group in (1..=self.groups).map(GroupId) {
+                let Some(members) = groups.status(group).map(|status| status.members) else {
+                    continue;
+                };
+                let lost = members.members().find(|m| !lives.contains(m));
+                if let Some(lost) = lost {
+                    let new = lives[lost.node.0 as usize - 1];
+                    let _ = groups.change(group, &[Step::Remove(lost), Step::Voter(new)]);
+                }
+            }
+        }
+    }
+
+    pub fn tick(&mut self, node: usize) {
+        self.machines[node].tick();
         self.fetch(node);
         self.collect(node);
     }
@@ -109,15 +162,21 @@ impl World {
     }
 
     pub fn transfer(&mut self, node: usize, rng: &mut Rng) {
-        let to = MemberId::first(NodeId(rng.u32(1..=self.machines.len() as u32)));
+        let to = self.machines[rng.usize(..self.machines.len())].me();
         if let Some(groups) = &mut self.machines[node].groups {
             let _ = groups.transfer(GroupId(rng.u64(1..=self.groups)), to);
         }
     }
 
     pub fn change(&mut self, node: usize, rng: &mut Rng) {
+        if self.wipes {
+            return self.replace();
+        }
         let steps = some_steps(rng, self.machines.len() as u32);
         let group = GroupId(rng.u64(1..=self.groups));
+        // Mostly who leads is asked, so that much changes.
+        let leader = self.leading(group).map(|status| status.me.node.0 as usize - 1);
+        let node = leader.filter(|_| rng.u32(..4) > 0).unwrap_or(node);
         if let Some(groups) = &mut self.machines[node].groups {
             let _ = groups.change(group, &steps);
         }
@@ -125,22 +184,22 @@ impl World {
 
     /// Members that were added come into being, with nothing in their log.
     pub fn join(&mut self) {
-        for (group, node) in std::mem::take(&mut self.promised) {
+        for (group, member) in std::mem::take(&mut self.promised) {
+            let node = member.node;
             let machine = &mut self.machines[node.0 as usize - 1];
-            if machine.checkpoints.contains_key(&group) {
+            if machine.checkpoints.contains_key(&group) || machine.me() != member {
                 continue;
             }
             // It knows of nobody but the first member; who else there is, it learns with the entries.
             let first = Membership::of(&[MemberId::first(NodeId(1))]);
             let members = match group.0 % 2 {
-                0 => first,
+                0 if !self.wipes => first,
                 _ => Membership::of(&[1, 2, 3].map(|n| MemberId::first(NodeId(n)))),
             };
             machine.begin(group, Mark::default(), members);
             if machine.groups.is_some() {
                 let kept = machine.unsynced();
-                machine.crash(kept);
-                self.invariants.crashed(node);
+                self.die(node.0 as usize - 1, kept);
                 self.start(node.0 as usize - 1);
             }
         }
@@ -148,8 +207,13 @@ impl World {
 
     pub fn cut(&mut self, rng: &mut Rng) {
         let nodes = self.machines.len();
-        match rng.u32(..4) {
+        match rng.u32(..5) {
             0 => self.cuts.clear(),
+            // Two miss each other, and others reach both.
+            4 => {
+                let (one, other) = (rng.usize(..nodes), rng.usize(..nodes));
+                self.cuts.extend([(one, other), (other, one)]);
+            }
             1 => {
                 let (from, to) = (rng.usize(..nodes), rng.usize(..nodes));
                 self.cuts.insert((from, to));
@@ -178,10 +242,24 @@ impl World {
         let Some((from, to, frame)) = self.network.remove(at) else {
             return;
         };
+        if faults > 1 {
+            if self.late.len() == 300 {
+                self.late.pop_front();
+            }
+            self.late.push_back((from, to, frame.clone()));
+        }
         if faults > 0 && rng.u32(..30) == 0 || self.cuts.contains(&(from, to)) {
             return;
         }
         self.receive(from, to, &frame);
+    }
+
+    /// A frame arrives once more, long after it was sent.
+    pub fn deliver_late(&mut self, rng: &mut Rng) {
+        if !self.late.is_empty() {
+            let (from, to, frame) = self.late[rng.usize(..self.late.len())].clone();
+            self.receive(from, to, &frame);
+        }
     }
 
     fn receive(&mut self, from: usize, to: usize, frame: &Bytes) {
@@ -202,8 +280,13 @@ impl World {
             return;
         };
         let turn = groups.turn();
+        for record in &turn.append {
+            let before = |group, index| groups.term_at(group, index);
+            self.invariants.appended(record, &before);
+        }
         machine.append(turn.number, turn.append);
         for (to, frame) in turn.send {
+            self.invariants.said(&frame);
             self.network.push_back((node, to.0 as usize - 1, frame));
         }
         for event in turn.events {
@@ -224,6 +307,13 @@ impl World {
                 if let Some(leader) = leader {
                     self.invariants.leads(group, term, leader);
                 }
+                if leader == Some(machine.me())
+                    && let Some(groups) = &machine.groups
+                {
+                    let base = groups.status(group).unwrap().base.index;
+                    let term_at = |index| groups.term_at(group, index);
+                    self.invariants.completes(group, term, base, &term_at);
+                }
             }
             Event::Members {
                 group,
@@ -231,8 +321,9 @@ impl World {
                 members,
             } => {
                 for member in members.members() {
-                    self.promised.insert((group, member.node));
+                    self.promised.insert((group, member));
                 }
+                self.invariants.changed(group, index, members.clone());
                 machine.members.insert((group, index), members);
             }
             Event::Read { group, from, to } => {
@@ -265,11 +356,12 @@ impl World {
                 self.asked.remove(&(node, question)).unwrap();
             }
             Event::Unknown { .. }
+            | Event::Lost { .. }
             | Event::Returned { .. }
             | Event::Removed(_)
             | Event::Suspected(_)
             | Event::Heard(_) => {}
-            Event::Gone { .. } | Event::Lost { .. } => panic!("nobody is gone: {event:?}"),
+            Event::Gone { .. } => panic!("no group is gone: {event:?}"),
         }
     }
 
@@ -317,7 +409,10 @@ impl World {
         let Some(groups) = &mut machine.groups else {
             return;
         };
-        let index = self.invariants.applied(group, machine.node);
+        let mut index = self.invariants.applied(group, machine.node);
+        if Mutant::CheckpointAboveCommit.is_on() {
+            index = groups.status(group).map_or(index, |status| status.last);
+        }
         let Some(checkpoint) = machine.checkpoints.get_mut(&group) else {
             return;
         };
@@ -325,10 +420,12 @@ impl World {
             return;
         }
         let mut since = machine.members.range((group, 0)..=(group, index));
-        if let Some((_, members)) = since.next_back() {
+        if let Some((_, members)) = since.next_back()
+            && !Mutant::RemovedCounts.is_on()
+        {
             checkpoint.members = members.clone();
         }
-        let term = self.invariants.term_at(group, index).unwrap();
+        let term = groups.term_at(group, index).unwrap();
         checkpoint.at = Mark { index, term };
         let keep = index.saturating_sub(back);
         if keep > checkpoint.base.index {
@@ -342,6 +439,14 @@ impl World {
     /// All faults end.
     pub fn heal(&mut self) {
         self.cuts.clear();
+        self.late.clear();
+        for node in 0..self.machines.len() {
+            self.machines[node].hang(false);
+            if self.machines[node].failed() {
+                self.die(node, 0);
+                self.asked.retain(|(of, _), _| *of != node);
+            }
+        }
         self.join();
         (0..self.machines.len()).for_each(|node| self.start(node));
     }
@@ -350,6 +455,9 @@ impl World {
     pub fn round(&mut self) {
         let nodes = self.machines.len();
         self.join();
+        if self.wipes {
+            self.replace();
+        }
         (0..nodes).for_each(|node| self.tick(node));
         for _ in 0..6 {
             for _ in 0..self.network.len() {
@@ -375,6 +483,10 @@ impl World {
             let Some(leading) = self.leading(group) else {
                 return false;
             };
+            let lives = |m: MemberId| self.machines[m.node.0 as usize - 1].me() == m;
+            if leading.members.is_joint() || !leading.members.members().all(lives) {
+                return false;
+            }
             leading.members.members().all(|member| {
                 let status = statuses.iter().find(|s| s.me == member);
                 status.is_some_and(|s| {
@@ -382,6 +494,20 @@ impl World {
                     there == (leading.term, leading.last, leading.committed, false)
                 })
             })
+        })
+    }
+
+    /// How many members are awake anywhere, those that were removed included.
+    pub fn awake(&self) -> usize {
+        let nodes = self.machines.iter().filter_map(|m| m.groups.as_ref());
+        nodes.map(crate::Groups::awake).sum()
+    }
+
+    /// Whether frames under way say nothing about groups.
+    pub fn is_quiet(&self) -> bool {
+        self.network.iter().all(|(.., frame)| {
+            let (_, items) = crate::frame::read(frame).unwrap();
+            items.iter().all(|item| item.group().is_none())
         })
     }
 
