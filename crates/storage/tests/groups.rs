@@ -78,7 +78,10 @@ impl Model {
                 }
                 entries.payloads.insert(*index, payload.clone());
                 entries.released = entries.released.min(*index);
-                entries.kept.1 = entries.kept.1.min(*index);
+                if *index < entries.kept.1 {
+                    // Members that were away lack nothing that is not committed: this does not happen.
+                    entries.kept = (0, 0);
+                }
             }
             Event::Release { group, below } => {
                 let entries = self.groups.entry(*group).or_default();
@@ -201,6 +204,7 @@ enum Op {
     Other { length: usize },
     Release { group: u64, keep: u64 },
     Keep { group: u64, count: u64 },
+    Carry { group: u64 },
     Forget { group: u64 },
     Sync,
     Check { group: u64 },
@@ -219,6 +223,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => length.prop_map(|length| Op::Other { length }),
         3 => (group.clone(), 0..10_u64).prop_map(|(group, keep)| Op::Release { group, keep }),
         3 => (group.clone(), 0..10_u64).prop_map(|(group, count)| Op::Keep { group, count }),
+        3 => group.clone().prop_map(|group| Op::Carry { group }),
         1 => group.clone().prop_map(|group| Op::Forget { group }),
         2 => Just(Op::Sync),
         2 => group.prop_map(|group| Op::Check { group }),
@@ -286,6 +291,7 @@ fn run(ops: &[Op]) {
                 model.release(log, group, below);
             }
             Op::Keep { group, count } => model.keep(log, group, count),
+            Op::Carry { group } => assert!(log.carry_group(group, log.end()).unwrap()),
             Op::Forget { group } => {
                 let below = u64::MAX;
                 let at = Position(log.end().0 + 32);
@@ -429,4 +435,48 @@ fn tails_give_up_the_oldest_entries_beyond_their_limits() {
     log.keep_tail(3, 50, 61).unwrap();
     log.release_group(3, 101);
     assert_eq!(first_kept(3), Some(50));
+}
+
+#[test]
+fn entries_of_a_group_without_a_majority_hold_no_file_once_they_are_carried() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), options()).unwrap();
+    let mut model = Model::default();
+    for index in 1..=20 {
+        model.append(&opened.log, 1, index, 300);
+    }
+    model.append(&opened.log, 1, 15, 300);
+    let first = opened.log.begin();
+    let mut carried = 0;
+    for _ in 0..100 {
+        let at = opened.put(1, &[7; 2000]);
+        opened.log.release(journal_id(1), at);
+        opened.log.sync().unwrap();
+        for told in opened.told.try_iter() {
+            let Told::Reclaim(journals, before) = told else {
+                continue;
+            };
+            if journals.contains(&JournalId::new(Kind::GROUP, 1)) {
+                carried += 1;
+                assert!(opened.log.carry_group(1, before).unwrap());
+                assert!(
+                    opened.log.carry_group(1, before).unwrap(),
+                    "there is nothing left to do"
+                );
+            }
+        }
+    }
+    assert!(carried > 2, "the log came round {carried} times");
+    assert!(opened.log.begin() > first);
+    model.check(&opened.log, 1);
+    let after = fs.crash(3);
+    drop(opened);
+    let again = open(after, options()).unwrap();
+    model.check(&again.log, 1);
+    let of_group = again.replayed.iter().filter(|seen| seen.0.kind == Kind::GROUP);
+    let replayed: Vec<_> = of_group.map(|seen| seen.2.clone()).collect();
+    assert!(
+        replayed.iter().eq(model.groups[&1].payloads.values()),
+        "each once, and in order"
+    );
 }

@@ -32,6 +32,18 @@ struct Group {
     spots: VecDeque<Spot>,
     /// Index of the last entry.
     last: u64,
+    /// How many entries were appended.
+    appended: u64,
+}
+
+/// What a group has at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub first: u64,
+    pub last: u64,
+    /// Where the first entry stands.
+    pub begin: Position,
+    appended: u64,
 }
 
 /// Where to look for entries: between these positions their records begin.
@@ -49,6 +61,8 @@ pub(crate) struct GroupIndex {
     groups: ByGroup<Group>,
     /// The latest promise of each group, and where it stands.
     promises: ByGroup<(Position, HardState)>,
+    /// The groups that have a tail: from which index on nothing in it counts.
+    tails: ByGroup<u64>,
     /// A stretch that begins before does not go on behind it.
     parted: u64,
 }
@@ -59,6 +73,9 @@ impl GroupIndex {
         match journal.kind {
             Kind::GROUP => {
                 if let Some((entry, _)) = GroupEntry::decode(payload) {
+                    if let Some(end) = self.tails.get_mut(&journal.number) {
+                        *end = entry.index.min(*end);
+                    }
                     self.entry(journal.number, entry.index, at.0, payload.len() as u64);
                 }
             }
@@ -76,7 +93,9 @@ impl GroupIndex {
         let group = self.groups.entry(group).or_insert_with(|| Group {
             spots: VecDeque::with_capacity(1),
             last: index,
+            appended: 0,
         });
+        group.appended += 1;
         // Behind a gap a snapshot has taken the place of what was before.
         if index > group.last.saturating_add(1) {
             group.spots.clear();
@@ -89,6 +108,41 @@ impl GroupIndex {
         if length >= STRETCH || !group.spots.back().is_some_and(near) {
             group.spots.push_back(spot);
         }
+    }
+
+    /// Entries of a group were written again, in one record.
+    pub(crate) fn carried<'a>(&mut self, group: u64, at: Position, entries: impl Iterator<Item = &'a [u8]>) {
+        // The first begins a stretch, however close the one before is.
+        let mut length = STRETCH;
+        for (entry, _) in entries.filter_map(GroupEntry::decode) {
+            self.entry(group, entry.index, at.0, length);
+            length = 0;
+        }
+    }
+
+    /// What a group has now.
+    pub(crate) fn seen(&self, group: u64) -> Option<Seen> {
+        let group = self.groups.get(&group)?;
+        let first = group.spots.front()?;
+        Some(Seen {
+            first: first.index,
+            last: group.last,
+            begin: Position(first.position),
+            appended: group.appended,
+        })
+    }
+
+    /// A group has a tail that ends here, or will have; or it has none.
+    pub(crate) fn set_tail(&mut self, group: u64, end: Option<u64>) {
+        match end {
+            Some(end) => drop(self.tails.insert(group, end)),
+            None => drop(self.tails.remove(&group)),
+        }
+    }
+
+    /// From which index on nothing in a group's tail counts: it ends there, or what followed was overwritten.
+    pub(crate) fn tail_end(&self, group: u64) -> Option<u64> {
+        self.tails.get(&group).copied()
     }
 
     /// No stretch goes over this position: something there cannot be read, perhaps.

@@ -1,9 +1,11 @@
 //! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the
-//! thread), `ledger` and `mark` (what may go), `groups`, `stretch` and `tails` (reading by index), `chain` (files), `ends` (which
+//! thread), `ledger` and `mark` (what may go), `groups`, `stretch` and `tails` (reading by index), `carry` (entries that are
+//! written again), `chain` (files), `ends` (which
 //! of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
 mod aside;
+mod carry;
 mod chain;
 mod ends;
 mod format;

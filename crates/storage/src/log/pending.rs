@@ -1,15 +1,15 @@
 //! What has been appended and is not yet written; and the meeting point of appenders, readers and the writer.
 
+use super::carry::{self, CARRIED};
 use super::format::{
     BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, begin_record, end_record, journal_of,
     unsealed_payload,
 };
 use super::groups::GroupIndex;
 use super::mark::{MARKS, Mark};
-use super::stretch::Written;
+use super::stretch::{Written, take_entries};
 use super::{JournalId, Kind, Position};
 use crate::error::StorageError;
-use crate::journal::GroupEntry;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -214,6 +214,13 @@ impl Pending {
         self.record(MARKS, |out| Mark { journal, before }.encode(out));
     }
 
+    /// Writes a group's entries again, so that nothing is needed of what stands before.
+    pub(crate) fn carry(&mut self, group: u64, entries: &[Vec<u8>]) {
+        let at = self.record(CARRIED, |out| carry::encode(group, entries, out));
+        self.groups.carried(group, at, entries.iter().map(Vec::as_slice));
+        self.release(JournalId::new(Kind::GROUP, group), at);
+    }
+
     /// Hands all blocks to the writer.
     pub(crate) fn take(&mut self, blocks: &mut VecDeque<Vec<u8>>) {
         if !self.block.is_empty() {
@@ -283,11 +290,7 @@ impl Pending {
                 && let Some(header) = block.get(at..at + RECORD_HEADER)
                 && let Some(payload) = unsealed_payload(block, at)
             {
-                if journal_of(header) == group
-                    && let Some((entry, _)) = GroupEntry::decode(payload)
-                {
-                    written.push((entry.index, payload.to_vec()));
-                }
+                take_entries(journal_of(header), payload, group, &mut written);
                 at += RECORD_HEADER + payload.len();
             }
             base += block.len() as u64;

@@ -3,6 +3,7 @@
 //! Two passes. The first reads everything and learns what is damaged and which journals released what; nothing is
 //! replayed before it is known that the log may be opened. The second replays.
 
+use super::carry::{self, CARRIED};
 use super::chain::{FoundFiles, LogFile, file_name, is_leftover, read_header, sequence_of};
 use super::ends::{self, Ends, EndsFile};
 use super::format::FILE_HEADER;
@@ -10,7 +11,7 @@ use super::groups::GroupIndex;
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark, Released};
 use super::walk::{End, Found, walk};
-use super::{JournalId, LogOptions, Position};
+use super::{JournalId, Kind, LogOptions, Position};
 use crate::error::StorageError;
 use crate::file_system::{Access, FileSystem, read_full_at};
 use std::collections::VecDeque;
@@ -146,7 +147,7 @@ pub(crate) fn recover(
     if let Some(damage) = first_pass
         .damage
         .iter()
-        .find(|damage| damage.journal.is_none_or(|j| j == MARKS))
+        .find(|damage| damage.journal.is_none_or(|j| j.kind == Kind::LOG))
         && !options.quarantine
     {
         return Err(damage.error());
@@ -497,14 +498,26 @@ impl FilesRead {
                 }
                 Found::Damage { .. } => return,
             };
-            if journal == MARKS || released.covers(journal, position) {
-                return;
+            let mut show = |journal, payload: &[u8]| {
+                ledger.record(journal, position);
+                report.records += 1;
+                report.bytes += payload.len() as u64;
+                replay(journal, position, payload);
+            };
+            match journal {
+                MARKS => {}
+                CARRIED => {
+                    let group = carry::group_of(payload).filter(|group| !released.covers(*group, position));
+                    let Some(group) = group else { return };
+                    groups.carried(group.number, position, carry::entries(payload));
+                    carry::entries(payload).for_each(|entry| show(group, entry));
+                }
+                _ if released.covers(journal, position) => {}
+                _ => {
+                    groups.note(journal, position, payload);
+                    show(journal, payload);
+                }
             }
-            ledger.record(journal, position);
-            groups.note(journal, position, payload);
-            report.records += 1;
-            report.bytes += payload.len() as u64;
-            replay(journal, position, payload);
         });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Reading the entries of a group: by index, a stretch of the log at a time.
 
+use super::carry::{self, CARRIED};
 use super::chain::{Files, LogFile, file_at, read_record};
 use super::format::{BLOCK_HEADER, FILE_HEADER, RECORD_HEADER, block_header, record_header};
 use super::groups::{Stretch, settled};
@@ -7,6 +8,7 @@ use super::{JournalId, Kind, Log, Position};
 use crate::error::StorageError;
 use crate::file_system::read_full_at;
 use crate::journal::GroupEntry;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Entries as they were written: index and payload.
@@ -56,7 +58,11 @@ impl Log {
             entries => return entries,
         };
         // What the log has had at this index since counts, and not what was kept.
-        let before = self.group_span(group).is_none_or(|(first, _)| index < first);
+        let pending = self.shared.lock();
+        let span = pending.groups.span(group);
+        let before = span.is_none_or(|(first, _)| index < first)
+            && pending.groups.tail_end(group).is_some_and(|end| index < end);
+        drop(pending);
         let tails = self.tails.get().filter(|_| before).ok_or(gone.clone())?;
         tails.entries(group, index)?.ok_or(gone)
     }
@@ -132,6 +138,20 @@ fn limited(
     Ok(payloads)
 }
 
+/// Adds the entries of `group` that a record of this journal and payload has.
+pub(crate) fn take_entries(journal: JournalId, payload: &[u8], group: JournalId, written: &mut Written) {
+    let mut take = |entry: &[u8]| {
+        if let Some((head, _)) = GroupEntry::decode(entry) {
+            written.push((head.index, entry.to_vec()));
+        }
+    };
+    match journal {
+        CARRIED if carry::group_of(payload) == Some(group) => carry::entries(payload).for_each(take),
+        _ if journal == group => take(payload),
+        _ => {}
+    }
+}
+
 /// Reads records of `journal` that begin at `at` or behind and before `until`, as far as one file has them. Returns the position
 /// behind.
 fn read_stretch(
@@ -185,18 +205,17 @@ fn read_from(
         let record = record_header(rest, file.header.salt, at)
             .ok_or_else(|| corrupt(None, "a record's header does not match its checksum"))?;
         let end = RECORD_HEADER + record.length;
-        if record.journal == journal {
+        let of_carried = || rest.get(RECORD_HEADER..).and_then(carry::group_of);
+        if record.journal == journal || record.journal == CARRIED && of_carried() == Some(journal) {
             let payload = match rest.get(RECORD_HEADER..end) {
-                Some(payload) if record.matches(payload) => payload.to_vec(),
+                Some(payload) if record.matches(payload) => Cow::Borrowed(payload),
                 Some(_) => {
                     let what = "a record's content does not match its checksum";
                     return Err(corrupt(Some(journal), what));
                 }
-                None => read_record(files, Position(at))?,
+                None => Cow::Owned(read_record(files, Position(at))?),
             };
-            if let Some((entry, _)) = GroupEntry::decode(&payload) {
-                written.push((entry.index, payload));
-            }
+            take_entries(record.journal, &payload, journal, written);
         }
         at += end as u64;
     }

@@ -149,13 +149,16 @@ impl Tails {
         let _moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = |tail: &Tail| tail.pieces.back().map(|piece| piece.below);
         let known = self.books().tails.get(&group).and_then(ends);
+        let counts = log.shared.lock().groups.tail_end(group);
         let mut next = from;
         match known {
-            Some(known) if known >= from => next = known,
-            // Nobody who lacks what is in it could go on behind it.
-            Some(_) => self.release(group, u64::MAX),
+            Some(known) if known >= from && counts.is_some_and(|end| end >= known) => next = known,
+            // Nobody who lacks what is in it could go on behind it; or it has what never was committed.
+            Some(_) => self.release(log, group, u64::MAX),
             None => {}
         }
+        // From here on it is known if something that is being moved is overwritten.
+        log.shared.lock().groups.set_tail(group, Some(below.max(next)));
         while next < below {
             let payloads = log.entries_in_log(group, next, below, PIECE)?;
             let parts: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
@@ -176,10 +179,13 @@ impl Tails {
     }
 
     /// Entries below this index are not kept any longer.
-    fn release(&self, group: u64, below: u64) {
+    fn release(&self, log: &Log, group: u64, below: u64) {
         let mut books = self.books();
         while let Some(place) = books.take_below(group, below) {
             self.segments.free(owner(group), place);
+        }
+        if !books.tails.contains_key(&group) {
+            log.shared.lock().groups.set_tail(group, None);
         }
     }
 
@@ -225,7 +231,7 @@ impl Log {
     /// Nobody lacks what a group's tail has below this index, or it is not waited for any longer.
     pub fn release_tail(&self, group: u64, below: u64) {
         if let Some(tails) = self.tails.get() {
-            tails.release(group, below);
+            tails.release(self, group, below);
         }
     }
 

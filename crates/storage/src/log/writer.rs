@@ -1,10 +1,11 @@
 //! The log's thread: takes what has gathered, writes it, syncs, tells how far that went. Whatever arrives during a sync is
 //! written and synced together next; there is no timer before a sync that somebody waits for.
 
+use super::carry::{self, CARRIED};
 use super::chain::{Chain, LogFile};
 use super::format::{begin_block, seal_block};
 use super::ledger::Ledger;
-use super::mark::{MARKS, Mark};
+use super::mark::Mark;
 use super::pending::{Shared, Sleep, WRITE_SOON};
 use super::{Callbacks, JournalId, Kind, Position};
 use crate::error::StorageError;
@@ -426,8 +427,12 @@ fn no_file() -> StorageError {
 
 /// Keeps the books about a record that is written.
 fn note(ledger: &mut Ledger, journal: JournalId, at: Position, payload: &[u8]) {
-    if journal != MARKS {
+    if journal.kind != Kind::LOG {
         ledger.record(journal, at);
+    } else if journal == CARRIED {
+        carry::group_of(payload)
+            .into_iter()
+            .for_each(|group| ledger.record(group, at));
     } else if let Some(mark) = Mark::decode(payload, at) {
         ledger.release(mark.journal, mark.before);
     }
