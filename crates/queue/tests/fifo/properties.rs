@@ -3,9 +3,9 @@
 
 use crate::careful::Careful;
 use crate::world::{Event, Plain, block, compact, shrink};
-use model::{ConsumerId, Journaled, Machine, Outcome, Seq, Timestamp};
+use model::{ConsumerId, Incarnation, Journaled, Machine, Outcome, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
-use queue::fifo::{Classic, ConsumerSettings, Effect, QueueSettings, Record, Request};
+use queue::fifo::{Classic, ConsumerSettings, Effect, Held, Origin, QueueSettings, Record, Request};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Debug)]
@@ -261,19 +261,28 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..18) {
+    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..18, replicated: bool) {
         let mut framed = vec![kind];
         framed.extend_from_slice(&bytes);
         if let Some(record) = Record::decode(&framed) {
             let mut again = Vec::new();
             record.encode(&mut again);
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
-            let mut fifo: Classic<Plain> = Classic::new(QueueSettings { durable: true, ..QueueSettings::default() });
+            let mut fifo: Classic<Plain> = Classic::new(QueueSettings { durable: true, replicated, ..QueueSettings::default() });
             let mut outcome = Outcome::default();
             let enqueued = Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false, sent: None };
             fifo.apply(1, enqueued, &mut outcome);
             fifo.apply(2, record, &mut outcome);
             fifo.recovered(false);
+            let node = Incarnation(bytes.first().copied().unwrap_or(0).into());
+            let everything = Held { consumer: None, seqs: Ranges::span(0, u64::MAX), returns: 0 };
+            fifo.handle(Timestamp(0), Request::AwaitNodes { nodes: vec![node] }, &mut outcome);
+            fifo.handle(Timestamp(0), Request::Holds { node, held: vec![everything.clone(), everything], more: true, reply: 0 }, &mut outcome);
+            fifo.handle(Timestamp(0), Request::CountAsDown { node }, &mut outcome);
+            for first in [0, 1, u64::MAX] {
+                let origin = Box::new(Origin { sender: node, first });
+                fifo.handle(Timestamp(0), Request::EnqueueFrom { origin, block: block(91, &[5; 3], true), receipt: None }, &mut outcome);
+            }
             fifo.handle(Timestamp(0), Request::Get { no_ack: true, reply: 0 }, &mut outcome);
             fifo.handle(Timestamp(0), Request::Purge { reply: 0 }, &mut outcome);
         }
