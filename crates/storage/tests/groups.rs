@@ -321,7 +321,7 @@ fn run(ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 70, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_log_has_the_entries_that_a_naive_model_has(ops in prop::collection::vec(op(), 1..60)) {
