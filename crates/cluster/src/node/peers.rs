@@ -130,6 +130,7 @@ impl Groups {
     pub fn forget_peer(&mut self, node: NodeId) {
         self.suspect(node);
         self.peers.list.remove(&node);
+        self.peers.silent.retain(|silent| *silent != node);
     }
 
     /// Takes a frame of a peer that has proven who it is.
@@ -302,5 +303,28 @@ impl Groups {
         for node in suspects {
             self.suspect(node);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Trial;
+
+    #[test]
+    fn nothing_is_said_any_more_to_a_node_that_left() {
+        let mut trial = Trial::new(3, 2);
+        trial.ticks(5);
+        trial.nodes.remove(&3);
+        for node in [1, 2] {
+            trial.node(node).forget_peer(NodeId(3));
+        }
+        trial.settle();
+        let said = trial.said.len();
+        let turn = trial.node(1).turn();
+        assert!(turn.send.iter().all(|(to, _)| *to != NodeId(3)));
+        trial.ticks(20);
+        assert!(trial.said[said..].iter().all(|(_, to, _)| *to != 3));
+        assert!(!trial.nodes[&1].peers.list.contains_key(&NodeId(3)));
     }
 }

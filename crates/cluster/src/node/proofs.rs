@@ -204,3 +204,29 @@ impl Groups {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{GROUP, Trial};
+
+    #[test]
+    fn a_late_answer_to_an_earlier_start_of_the_node_is_of_no_round() {
+        let round_of = |incarnation| {
+            let mut trial = Trial::new(3, 3);
+            trial.start(1, 3, incarnation);
+            let members = [1, 2, 3].map(|node| MemberId::first(NodeId(node)));
+            let new = crate::Recovered::new_group(members[0], crate::Membership::of(&members));
+            trial.node(1).open(GROUP, new).unwrap();
+            trial.led_by(1);
+            trial.node(1).prove(GROUP).unwrap();
+            trial.settle();
+            let asked = trial.said.iter().find_map(|(.., item)| match item {
+                Item::Ask { round, .. } => Some(*round),
+                _ => None,
+            });
+            asked.unwrap()
+        };
+        assert_ne!(round_of(1), round_of(2));
+    }
+}
