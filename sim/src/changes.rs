@@ -1,6 +1,7 @@
 //! What clients and administrators change: queues, bindings, policies.
 
-use crate::client::CHANNEL;
+use crate::client::{CHANNEL, Wish};
+use crate::coverage::Act;
 use crate::ledger::{Excuse, Ledger, Queue, QueueKey, Rule};
 use crate::life::{Life, NAMES};
 use crate::mutant::Mutant;
@@ -36,6 +37,7 @@ impl Life {
             .declare_queue(CHANNEL, told.declaration(name));
         match declared {
             Ok(done) => {
+                ledger.did(Act::Declared);
                 let key = ledger.declare(name, terms, client);
                 if self.await_durable(ledger, client, done.durable)
                     && let Some(queue) = ledger.queues.get_mut(&key)
@@ -60,6 +62,7 @@ impl Life {
             mutant.declares(&mut told);
         }
         let administrator = self.broker.administrator("guest").in_bulk();
+        ledger.did(Act::Imported);
         let mut imported = administrator.install_queue("/", told.declaration(name));
         let key = ledger.declare(name, terms, 0);
         for colour in COLOURS {
@@ -114,7 +117,11 @@ impl Life {
     /// A client looks after dead letters.
     pub fn consume_dead_letters(&mut self, ledger: &mut Ledger, client: usize, name: &str) {
         if let Some(dead_queue) = ledger.named(&format!("{DEAD_LETTERS}{name}")) {
-            self.clients[client].consume(ledger, dead_queue, 10);
+            let wish = Wish {
+                prefetch: 10,
+                ..Wish::default()
+            };
+            self.clients[client].consume(ledger, dead_queue, wish);
         }
     }
 
@@ -140,6 +147,7 @@ impl Life {
             priority: 0,
             definition,
         };
+        ledger.did(Act::PolicyPut);
         ledger.rules.push(rule);
         ledger.follow_rules();
         let put = self
@@ -158,6 +166,7 @@ impl Life {
     }
 
     fn clear_rules(&mut self, ledger: &mut Ledger) {
+        ledger.did(Act::PolicyDeleted);
         let cleared = self
             .broker
             .administrator("guest")
@@ -240,6 +249,10 @@ impl Life {
             true => session.bind_queue(CHANNEL, wanted),
             false => session.unbind_queue(CHANNEL, wanted),
         };
+        ledger.did(match bound {
+            true => Act::Bound,
+            false => Act::Unbound,
+        });
         match bound {
             true => ledger.bindings.insert(binding),
             false => ledger.bindings.remove(&binding),
@@ -308,6 +321,7 @@ impl Life {
             return;
         };
         ledger.tell(|| format!("queue {key} is purged"));
+        ledger.did(Act::Purged);
         // What is on its way to a client is not purged.
         self.take_all(ledger);
         if !ledger.is(Mutant::LostPurge)
@@ -339,6 +353,7 @@ impl Life {
         queue.doomed = true;
         let name = queue.name.clone();
         ledger.tell(|| format!("queue {key} is deleted"));
+        ledger.did(Act::Deleted);
         self.take_all(ledger);
         if ledger.is(Mutant::LostDeletion) {
             ledger.by_name.remove(&name);

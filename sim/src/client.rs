@@ -1,6 +1,7 @@
 //! A client without a socket: what a connection would do with its session.
 
-use crate::invariants::{acks, dead, expired, invented, order};
+use crate::coverage::Act;
+use crate::invariants::{acks, active, dead, expired, invented, order};
 use crate::ledger::{Id, Ledger, QueueKey};
 use crate::mutant::Mutant;
 use crate::routes::{Colour, Exchange};
@@ -50,10 +51,32 @@ pub struct Client {
     took: Duration,
 }
 
+/// How somebody consumes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish {
+    /// 0: without a limit.
+    pub prefetch: u32,
+    /// What was sent counts as acknowledged.
+    pub no_ack: bool,
+    pub priority: i64,
+}
+
+impl Wish {
+    /// Decides.
+    pub fn choose(random: &mut Random) -> Self {
+        Self {
+            prefetch: random.below(30) as u32,
+            no_ack: random.below(6) == 0,
+            priority: random.below(3) as i64,
+        }
+    }
+}
+
 /// One of its consumers, with what it holds.
 pub struct Consumer {
     subscription: Subscription,
     pub key: QueueKey,
+    no_ack: bool,
     pub held: Vec<(Id, Seq)>,
     /// Everything that it was given, in order.
     pub seen: Vec<Id>,
@@ -174,28 +197,37 @@ impl Client {
     }
 
     /// Begins to consume.
-    pub fn consume(&mut self, ledger: &mut Ledger, key: QueueKey, prefetch: u32) {
-        let Some(name) = ledger.queues.get(&key).map(|queue| queue.name.clone()) else {
+    pub fn consume(&mut self, ledger: &mut Ledger, key: QueueKey, wish: Wish) {
+        let Some(queue) = ledger.queues.get(&key) else {
             return;
         };
+        let name = queue.name.clone();
+        // Of several consumers the one with the highest priority is active, also if it comes later.
+        let priority = match queue.terms.has_single_active {
+            true => 0,
+            false => wish.priority,
+        };
         let settings = ConsumerSettings {
-            no_ack: false,
+            no_ack: wish.no_ack,
             exclusive: false,
-            prefetch,
-            priority: 0,
+            prefetch: wish.prefetch,
+            priority,
             window: 1 << 20,
             paused: false,
         };
         match self.session.consume(CHANNEL, &name, settings) {
             Ok(subscription) => {
+                ledger.did(Act::Consumed);
                 self.consumers.push(Consumer {
                     subscription,
                     key,
+                    no_ack: wish.no_ack,
                     held: Vec::new(),
                     seen: Vec::new(),
                 });
                 if let Some(queue) = ledger.queues.get_mut(&key) {
                     queue.was_used = true;
+                    queue.may_send_unrecorded |= wish.no_ack;
                 }
             }
             Err(refusal) => ledger.violated("queues can be consumed from", format!("{name}: {refusal:?}")),
@@ -276,6 +308,7 @@ impl Client {
                 ledger.note(!id);
                 ledger.tell(|| format!("{id} is refused"));
                 ledger.refusals += 1;
+                ledger.did(Act::Refused);
                 ledger.refused(id, &to);
             }
         });
@@ -296,6 +329,10 @@ impl Client {
             let id = body.first_chunk().map_or(0, |bytes| Id::from_le_bytes(*bytes));
             let key = consumer.key;
             ledger.deliveries += 1;
+            ledger.did(match marked {
+                true => Act::Redelivered,
+                false => Act::Delivered,
+            });
             ledger.note(id ^ seq << 32);
             ledger.tell(|| {
                 let number = consumer.subscription.consumer();
@@ -314,13 +351,17 @@ impl Client {
                 invented::check(ledger, key, id);
                 acks::check(ledger, key, id);
                 expired::check(ledger, key, id, self.took);
+                active::check(ledger, key, consumer.subscription.consumer().0);
                 order::delivered(ledger, key, consumer.subscription.consumer().0, id, marked);
             }
             let queue = ledger.queues.get_mut(&key);
             if let Some(copy) = queue.and_then(|queue| queue.copies.get_mut(&id)) {
                 (copy.delivered, copy.held) = (true, true);
             }
-            consumer.held.push((id, seq));
+            match consumer.no_ack {
+                true => consumer.was_sent(ledger, id),
+                false => consumer.held.push((id, seq)),
+            }
             consumer.seen.push(id);
         }
         consumer.subscription.flow(delivery.bytes() as u32);
@@ -348,6 +389,11 @@ impl Client {
 
     /// Ends a consumer, which gives back what it holds.
     pub fn cancel(&mut self, ledger: &mut Ledger, at: usize) {
+        ledger.did(Act::Cancelled);
+        let (consumer, key) = (&self.consumers[at].subscription, self.consumers[at].key);
+        if let Some(queue) = ledger.queues.get_mut(&key) {
+            queue.left.insert(consumer.consumer().0);
+        }
         self.consumers[at].subscription.cancel();
         self.take(ledger);
         if at < self.consumers.len() {
@@ -374,11 +420,23 @@ impl Consumer {
         self.done(ledger, &held, Disposal::Accepted);
     }
 
+    /// A message was sent to it that counts as settled by that.
+    fn was_sent(&self, ledger: &mut Ledger, id: Id) {
+        ledger.did(Act::DeliveredSettled);
+        ledger.gone(self.key, id);
+        ledger.acks += 1;
+        dead::settled(ledger, self.key, id, Disposal::Accepted);
+    }
+
     fn done(&self, ledger: &mut Ledger, held: &[(Id, Seq)], disposal: Disposal) {
         if held.is_empty() {
             return;
         }
         ledger.tell(|| format!("queue {}: {disposal:?}: {held:?}", self.key));
+        ledger.did(match disposal {
+            Disposal::Rejected => Act::Rejected,
+            _ => Act::Accepted,
+        });
         for (id, _) in held {
             ledger.gone(self.key, *id);
             ledger.acks += 1;
@@ -400,6 +458,7 @@ impl Consumer {
             return;
         }
         ledger.tell(|| format!("queue {}: given back: {held:?}", self.key));
+        ledger.did(Act::GivenBack);
         let is_told = !ledger.is(Mutant::GivenTwice);
         if is_told {
             held.iter().for_each(|(id, _)| ledger.returned(self.key, *id));

@@ -1,5 +1,6 @@
 //! What the clients know: which messages they published, what they were told, what they did with them.
 
+use crate::coverage::{Act, Coverage};
 use crate::mutant::Mutant;
 use crate::routes::{Colour, Exchange};
 use crate::terms::{DEAD_LETTERS, Said, Terms};
@@ -130,6 +131,12 @@ pub struct Queue {
     /// The deletion was answered.
     pub deleted: bool,
     pub copies: BTreeMap<Id, Copy>,
+    /// The consumer that had the last message, where only one is active.
+    pub active: Option<u64>,
+    /// Somebody consumes without acknowledgements, or did in this life: what goes there at once leaves nothing to be synced.
+    pub may_send_unrecorded: bool,
+    /// The consumers that have left in this life.
+    pub left: BTreeSet<u64>,
     /// The last new message of each publisher that each consumer was given in this life.
     pub last_new: BTreeMap<(u64, u32, u8), Id>,
 }
@@ -178,6 +185,8 @@ pub struct Ledger {
     pub violations: Vec<Violation>,
     /// What happened, in words, if somebody wants to read it.
     pub story: Option<Vec<String>>,
+    /// What the seed has reached.
+    pub coverage: Coverage,
     /// A sum over all that happened, to see whether a seed does the same again.
     pub digest: u64,
     /// How much happened, for whoever wonders whether anything did.
@@ -200,6 +209,11 @@ impl Ledger {
     pub fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
+    }
+
+    /// Something that the report of the coverage names has happened.
+    pub fn did(&mut self, act: Act) {
+        self.coverage.did(act);
     }
 
     /// Mixes something that happened into the digest.
@@ -233,6 +247,10 @@ impl Ledger {
 
     /// A message is about to be published to a queue.
     pub fn published(&mut self, key: QueueKey, id: Id, publisher: u32, said: &Said) {
+        self.did(match said.persistent {
+            true => Act::PublishedPersistent,
+            false => Act::PublishedTransient,
+        });
         let rules = self.rules.clone();
         let (now, life) = (self.now, self.life);
         let Some(queue) = self.queues.get_mut(&key) else {
@@ -320,6 +338,7 @@ impl Ledger {
 
     /// The queue is gone, or may be.
     pub fn forget(&mut self, key: QueueKey) {
+        self.did(Act::QueueLeft);
         self.by_name.retain(|_, known| *known != key);
         self.bindings.retain(|(_, _, of)| *of != key);
         if let Some(queue) = self.queues.get_mut(&key) {
@@ -363,13 +382,14 @@ impl Ledger {
     /// A queue has confirmed a message: everything that was handed to the node before that message is durable, if the message is.
     pub fn confirmed(&mut self, id: Id, to: &[QueueKey]) {
         self.confirms += 1;
+        self.did(Act::Confirmed);
         let mut durable_until = 0;
         let now = self.now;
         for key in to {
             let Some(queue) = self.queues.get_mut(key) else {
                 continue;
             };
-            let durable = queue.terms.survives();
+            let durable = queue.terms.survives() && !queue.may_send_unrecorded;
             if let Some(copy) = queue.copies.get_mut(&id) {
                 copy.confirmed = true;
                 // What was dropped at once left nothing to be synced.
@@ -410,6 +430,9 @@ impl Ledger {
         self.queues.retain(|key, _| durable.contains(key));
         for queue in self.queues.values_mut() {
             queue.last_new.clear();
+            queue.left.clear();
+            queue.may_send_unrecorded = false;
+            queue.active = None;
             // What is not persistent does not outlive a restart.
             queue.copies.retain(|_, copy| copy.persistent);
             let held: Vec<Id> = (queue.copies.iter())

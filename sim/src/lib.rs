@@ -8,10 +8,12 @@
 //!
 //! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`]
 //! (what the clients know), `terms` and `routes` (what queues and exchanges permit), `invariants` (what must hold),
-//! `mutant` (how it is known that they see anything).
+//! `mutant` (how it is known that they see anything), [`coverage`]
+//! (what the seeds reached).
 
 mod changes;
 mod client;
+pub mod coverage;
 mod faults;
 mod invariants;
 pub mod ledger;

@@ -1,6 +1,7 @@
 //! One life of a node: its clients, what they do, and how it ends.
 
-use crate::client::{CHANNEL, Client, To};
+use crate::client::{CHANNEL, Client, To, Wish};
+use crate::coverage::Act;
 use crate::faults::{Plan, shake_clocks};
 use crate::invariants::{counts, dead, lost, order, space};
 use crate::ledger::{Ledger, QueueKey};
@@ -93,6 +94,7 @@ impl Life {
         let Some(new) = self.new_client(ledger) else {
             return;
         };
+        ledger.did(Act::Reconnected);
         std::mem::replace(&mut self.clients[client], new).close(ledger);
         for queue in ledger.queues.values_mut() {
             queue.leaving |= queue.owner == Some(client);
@@ -148,7 +150,7 @@ impl Life {
     }
 
     /// The clients do what they do.
-    pub fn go(&mut self, ledger: &mut Ledger, random: &mut Random) {
+    pub fn go(&mut self, ledger: &mut Ledger, random: &mut Random, plan: &mut Plan) {
         self.import_dead_letter_queues(ledger);
         self.bind_again(ledger);
         for _ in 0..60 + random.below(120) {
@@ -161,7 +163,8 @@ impl Life {
             for _ in 0..random.below(6) {
                 self.world.step();
             }
-            shake_clocks(&self.world, random);
+            plan.note(&self.files, &mut ledger.coverage);
+            shake_clocks(&self.world, random, &mut ledger.coverage);
             if random.below(4) == 0 {
                 self.world.advance(Duration::from_millis(random.below(80)));
             }
@@ -187,8 +190,8 @@ impl Life {
             }
             (20..=31, _) => self.clients[client].settle(ledger, random),
             (32..=35, Some(queue)) if self.clients[client].consumers.len() < 3 => {
-                let prefetch = random.below(30) as u32;
-                self.clients[client].consume(ledger, queue, prefetch);
+                let wish = Wish::choose(random);
+                self.clients[client].consume(ledger, queue, wish);
             }
             (36, _) if !self.clients[client].consumers.is_empty() => {
                 let at = random.below(self.clients[client].consumers.len() as u64) as usize;
@@ -198,9 +201,9 @@ impl Life {
             (39, Some(queue)) => self.bind(ledger, client, (exchange, colour, queue), false),
             (40, Some(queue)) if random.below(2) == 0 => self.purge(ledger, client, queue),
             (41, Some(queue)) if random.below(3) == 0 => self.delete(ledger, client, queue),
-            (42, _) if random.below(4) == 0 => self.come_again(ledger, client),
-            (43, _) if random.below(2) == 0 => self.rule(ledger, random),
-            (44, None) if random.below(2) == 0 => self.import(ledger, random, name),
+            (42, _) if random.chance() => self.come_again(ledger, client),
+            (43, _) => self.rule(ledger, random),
+            (0..=10, None) => self.import(ledger, random, name),
             (45, _) if self.clients[client].consumers.len() < 3 => {
                 self.consume_dead_letters(ledger, client, name)
             }
@@ -310,7 +313,7 @@ impl Life {
                 continue;
             }
             let ready = self.ready(ledger, key);
-            self.clients[0].consume(ledger, key, 0);
+            self.clients[0].consume(ledger, key, Wish::default());
             self.rest(ledger, Duration::from_secs(2));
             let Some(mut consumer) = self.clients[0].consumers.pop() else {
                 continue;

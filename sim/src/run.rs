@@ -1,5 +1,6 @@
 //! What one seed does: some lives of a node, each ended in its way, and a last one in which everything is looked at.
 
+use crate::coverage::{Coverage, Trouble};
 use crate::faults::Plan;
 use crate::ledger::{Ledger, Violation};
 use crate::life::{Ending, Life};
@@ -14,6 +15,8 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// What happened, in words, if that was wanted.
     pub story: Vec<String>,
+    /// What it reached.
+    pub coverage: Coverage,
     /// A sum over everything that happened.
     pub digest: u64,
     pub confirms: u64,
@@ -69,17 +72,23 @@ fn run_with(seed: u64, mut ledger: Ledger) -> Outcome {
             _ => Ending::PowerCut,
         };
         ledger.tell(|| format!("a life begins that is to be {ending:?}"));
-        let plan = Plan::make(&files, &mut random, ending == Ending::PowerCut);
+        let mut plan = Plan::make(&files, &mut random, ending == Ending::PowerCut);
         let world = Simulated::new(files.clone(), now, random.bits());
         if let Some(mut life) = Life::begin(&world, &files, &plan, &mut ledger) {
-            until_power_cut(|| life.go(&mut ledger, &mut random));
+            until_power_cut(|| life.go(&mut ledger, &mut random, &mut plan));
             life.end(&mut ledger, ending);
         }
         if !ledger.violations.is_empty() {
             return outcome(ledger);
         }
+        plan.note(&files, &mut ledger.coverage);
         world.abandon();
         let cut = ending == Ending::PowerCut || files.is_off();
+        ledger.coverage.struck(match ending {
+            _ if cut => Trouble::PowerCut,
+            Ending::Closed => Trouble::Closed,
+            _ => Trouble::Killed,
+        });
         files = if cut {
             files.crash(random.bits())
         } else {
@@ -102,6 +111,7 @@ fn outcome(ledger: Ledger) -> Outcome {
     Outcome {
         violations: ledger.violations,
         story: ledger.story.unwrap_or_default(),
+        coverage: ledger.coverage,
         digest: ledger.digest,
         confirms: ledger.confirms,
         deliveries: ledger.deliveries,

@@ -20,6 +20,10 @@ pub struct Terms {
     pub max_length: Option<u64>,
     /// Those that do not fit are refused; otherwise the oldest ones leave.
     pub refuses: bool,
+    /// What was refused goes to the dead-letter queue, if there is one.
+    pub refusals_die: bool,
+    /// One consumer gets messages until it leaves.
+    pub has_single_active: bool,
     pub ttl_ms: Option<u64>,
     /// So long nobody may use it before it is deleted.
     pub expires_ms: Option<u64>,
@@ -61,6 +65,8 @@ impl Terms {
         let (limit, ttl, expires) = (seldom(4), seldom(4), seldom(8));
         let (priority, returns, retry) = (seldom(4), seldom(4), seldom(5));
         terms.refuses = limit && seldom(2);
+        terms.refusals_die = terms.refuses && seldom(2);
+        terms.has_single_active = seldom(5);
         if priority && !terms.is_fair {
             terms.max_priority = 1 + random.below(4) as u8;
         }
@@ -103,7 +109,14 @@ impl Terms {
             }
         }
         if self.refuses {
-            table.insert("x-overflow", "reject-publish");
+            let overflow = match self.refusals_die && self.dead_letters {
+                true => "reject-publish-dlx",
+                false => "reject-publish",
+            };
+            table.insert("x-overflow", overflow);
+        }
+        if self.has_single_active {
+            table.insert("x-single-active-consumer", true);
         }
         if self.is_fair {
             table.insert("x-fair-key", TENANT);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+use sim::coverage::Coverage;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,6 +54,7 @@ fn no_seed_breaks_an_invariant() {
     let next = AtomicU64::new(first);
     let sums: [AtomicU64; 5] = Default::default();
     let failures = Mutex::new(Vec::new());
+    let coverage = Mutex::new(Coverage::default());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -73,6 +75,7 @@ fn no_seed_breaks_an_invariant() {
                             continue;
                         }
                     };
+                    coverage.lock().unwrap().add(&outcome.coverage);
                     let counts = [
                         outcome.confirms,
                         outcome.deliveries,
@@ -101,6 +104,10 @@ fn no_seed_breaks_an_invariant() {
             .iter()
             .all(|it| it.load(Ordering::Relaxed) >= least)
     );
+    let coverage = coverage.into_inner().unwrap();
+    println!("{coverage}");
+    let empty = coverage.empty();
+    assert!(empty.is_empty() || least < SEEDS, "no seed reaches {empty:?}");
 }
 
 #[test]

@@ -4,11 +4,13 @@
 //!
 //! Purged messages, and those of deleted queues, do not die in this sense, and neither does what was never taken.
 
+use crate::coverage::Act;
 use crate::ledger::{Excuse, Id, Ledger, QueueKey};
 use broker::Disposal;
 
 /// A dead letter was delivered.
 pub fn arrived(ledger: &mut Ledger, dead_queue: QueueKey, id: Id, redelivered: bool) {
+    ledger.did(Act::DeadLettered);
     ledger.dead_letters += u64::from(!redelivered);
     let life = ledger.life;
     let Some(name) = ledger.queues.get(&dead_queue).map(|queue| queue.name.clone()) else {
@@ -22,7 +24,7 @@ pub fn arrived(ledger: &mut Ledger, dead_queue: QueueKey, id: Id, redelivered: b
         // What is not persistent is forgotten at the end of a life, and so are queues.
         (Some(_), None) => None,
         (Some(_), Some(copy)) => {
-            let died = copy.was_rejected || ledger.is_excused(copy);
+            let died = copy.was_rejected || copy.may_be_refused || ledger.is_excused(copy);
             (!died).then_some("did not die")
         }
     };

@@ -1,6 +1,7 @@
 //! What must hold, one file each.
 
 pub mod acks;
+pub mod active;
 pub mod counts;
 pub mod dead;
 pub mod expired;
