@@ -98,7 +98,14 @@ impl World {
         let first = Membership::of(&[1, 2, 3].map(|n| MemberId::first(NodeId(n))));
         let whole = (1..=self.groups).map(GroupId).all(|group| {
             let now = self.invariants.members(group).unwrap_or_else(|| first.clone());
-            !now.is_joint() && now.members().all(lives)
+            // Who alone knew that a change is through is not lost: the others would wait for members of before it, which are no more.
+            let mut others = self.machines.iter().enumerate().filter(|(at, _)| *at != node);
+            let known = others.all(|(_, machine)| {
+                let status = machine.groups.as_ref().and_then(|groups| groups.status(group));
+                status.is_some_and(|status| status.members == now)
+                    || !now.members().any(|m| m == machine.me())
+            });
+            known && !now.is_joint() && now.members().all(lives)
         });
         if self.wipes && whole {
             self.die(node, 0);
