@@ -329,14 +329,16 @@ impl Life {
         {
             ledger.violated("queues can be purged", format!("{name}: {refusal:?}"));
         }
-        let life = ledger.life;
+        let (life, now) = (ledger.life, ledger.now);
         let Some(queue) = ledger.queues.get_mut(&key) else {
             return;
         };
+        // What is on its way as a dead letter is not purged, either, and the end of a life may bring it back.
+        let dies = queue.terms.dead_letters;
         let mut purged = Vec::new();
         for (id, copy) in queue.copies.iter_mut().filter(|(_, copy)| !copy.held) {
             copy.was_purged = true;
-            if copy.may_wait(&queue.terms, life) {
+            if copy.may_wait(&queue.terms, life) || dies && copy.is_excused(now) {
                 copy.excuse.get_or_insert(Excuse::Purged);
             } else if copy.gone_at.is_none() {
                 purged.push(*id);

@@ -85,12 +85,12 @@ pub enum Excuse {
     Refused,
     /// The queue was about to go.
     Leaving,
-    /// It was purged if it did not wait to be tried again.
+    /// It was purged if it did not wait to be tried again, and was not on its way as a dead letter.
     Purged,
 }
 
 impl Copy {
-    fn is_excused(&self, now: Duration) -> bool {
+    pub fn is_excused(&self, now: Duration) -> bool {
         self.excuse.is_some() || self.may_expire.is_some_and(|at| at <= now + EARLY)
     }
 
