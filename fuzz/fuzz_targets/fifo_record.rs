@@ -1,5 +1,6 @@
-//! Records of the fifo machine, and what a node remembers beside them, from hostile bytes: what decodes encodes to the same record, and
-//! a machine that replays it, after honest records and before a get, a settlement and a purge, does not panic.
+//! Records of the fifo machine, and what a node remembers beside them, from hostile bytes: what decodes encodes to the
+//! same record, and a machine that replays it, after honest records and before a get, a settlement and a purge, does
+//! not panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Frames of peers at a node with groups in all states: honest ones, some of them bent, late or doubled, and bytes that never were one.
-//! Nothing may panic, and no more bodies are held than came in.
+//! Frames of peers at a node with groups in all states: honest ones, some of them bent, late or doubled, and bytes that
+//! never were one. Nothing may panic, and no more bodies are held than came in.
 #![no_main]
 
 use bytes::Bytes;

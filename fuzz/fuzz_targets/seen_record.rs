@@ -1,5 +1,6 @@
-//! Records of what deduplication exchanges remember, from hostile bytes: what decodes encodes to the same record, and a machine that
-//! replays it, before keys pass and it is written down again, does not panic and holds no more than it may.
+//! Records of what deduplication exchanges remember, from hostile bytes: what decodes encodes to the same record, and a
+//! machine that replays it, before keys pass and it is written down again, does not panic and holds no more than it
+//! may.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 2_000;
 
-/// So many of the 414 cells of what the seeds reach may be empty: the rarest are reached once or twice, and what changes in a node moves
-/// them.
+/// So many of the 414 cells of what the seeds reach may be empty: the rarest are reached once or twice, and what
+/// changes in a node moves them.
 const RARE: usize = 6;
 
 /// In a long run, a line tells after so many seeds how far it is.

@@ -35,7 +35,7 @@
 //! |---|---|---|
 //! | `gateway/serve` | `read` | bytes come from the socket |
 //! | `gateway/amqp/connection` | `input` | takes them; in `open`, `publishes` takes many in a row |
-//! | `gateway/amqp/channel/publish` | `publish` | takes the confirm number, which `channel/confirms` and `messages/unconfirmed` note |
+//! | `gateway/amqp/channel/publish` | `publish` | takes the confirm number (`channel/confirms`, `messages/unconfirmed`) |
 //! | `messages/publish` | `Publisher::publish` | permission (`session`), route (`publish/routes`), into the block of its queues |
 //!
 //! Permission and route are remembered while the catalog's view stands. At the end of the read, once for all that came with it:

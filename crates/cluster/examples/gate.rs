@@ -1,8 +1,8 @@
-//! Ten thousand groups on three nodes, in one process: what they cost while they sleep, how soon they are led again when a node is lost, and
-//! what happens when all of them wake.
+//! Ten thousand groups on three nodes, in one process: what they cost while they sleep, how soon they are led again
+//! when a node is lost, and what happens when all of them wake.
 //!
-//! `cargo run --release -p leveret-cluster --example gate [GROUPS]` prints the figures beside their gates, and fails if one isn't met.
-//! Ticks are simulated ones of 100 ms; a message between nodes takes none, nor does a sync.
+//! `cargo run --release -p leveret-cluster --example gate [GROUPS]` prints the figures beside their gates, and fails if
+//! one isn't met. Ticks are simulated ones of 100 ms; a message between nodes takes none, nor does a sync.
 
 #![expect(
     clippy::disallowed_methods,

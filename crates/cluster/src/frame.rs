@@ -1,7 +1,8 @@
 //! What nodes say to each other about groups: frames, each of a version, the sender's incarnation and items.
 //!
-//! Nothing here is the library's own encoding. Numbers take as many bytes as they need; an entry's index is not said, and its term only
-//! as a difference, so that gaps and terms that go back can't be said at all. A body is a part of the frame that it came in, not a copy.
+//! Nothing here is the library's own encoding. Numbers take as many bytes as they need; an entry's index is not said,
+//! and its term only as a difference, so that gaps and terms that go back can't be said at all. A body is a part of the
+//! frame that it came in, not a copy.
 
 use crate::encoding::{Malformed, Reader, put_number};
 use crate::identity::{GroupId, NodeId};

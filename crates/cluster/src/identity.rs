@@ -12,8 +12,9 @@ pub struct GroupId(pub u64);
 
 /// A node's copy of a group.
 ///
-/// A node that lost what it once had (its disk was wiped, or an old state of it was restored) comes back with a later `life`, as a member
-/// that has promised nothing: as its old self it could vote twice in a term, and it would count for entries that it no longer has.
+/// A node that lost what it once had (its disk was wiped, or an old state of it was restored) comes back with a later
+/// `life`, as a member that has promised nothing: as its old self it could vote twice in a term, and it would count for
+/// entries that it no longer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId {
     pub node: NodeId,

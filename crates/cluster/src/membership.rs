@@ -1,7 +1,7 @@
 //! Who the members of a group are, and how that changes.
 //!
-//! A change is an entry of the group. One that moves a single voter takes effect at once; one that moves several goes through a joint
-//! membership, in which both majorities count, and leaves it by itself.
+//! A change is an entry of the group. One that moves a single voter takes effect at once; one that moves several goes
+//! through a joint membership, in which both majorities count, and leaves it by itself.
 
 use crate::encoding::{Malformed, Reader, put_number};
 use crate::identity::MemberId;

@@ -1,7 +1,7 @@
 //! What a broken group would do: each of these must be found by the simulation or by a scenario, or its invariants see nothing.
 //!
-//! What a host does wrong is done in the simulation's machine; what only the code itself can do wrong is asked for where it would happen,
-//! in tests alone.
+//! What a host does wrong is done in the simulation's machine; what only the code itself can do wrong is asked for
+//! where it would happen, in tests alone.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! What a member writes to its node's log.
 //!
-//! An entry is a record of [`Kind::GROUP`]: [`GroupEntry`], one byte that says what it is, and its bytes. What a member has promised is a
-//! record of [`Kind::HARD_STATE`].
+//! An entry is a record of [`Kind::GROUP`]: [`GroupEntry`], one byte that says what it is, and its bytes. What a member
+//! has promised is a record of [`Kind::HARD_STATE`].
 
 use crate::encoding::Malformed;
 use crate::identity::GroupId;
@@ -29,7 +29,8 @@ pub(crate) fn kind_of(entry: &Entry) -> u8 {
     u8::from(entry.get_entry_type() != EntryType::EntryNormal)
 }
 
-/// The bytes of an entry, on disk and between nodes. Those of a change of members are ours; the library's own are never read from outside.
+/// The bytes of an entry, on disk and between nodes. Those of a change of members are ours; the library's own are never
+/// read from outside.
 pub(crate) fn bytes_of(entry: &Entry) -> &Bytes {
     match entry.get_entry_type() {
         EntryType::EntryNormal => &entry.data,
@@ -74,8 +75,8 @@ pub(crate) fn promise_record(group: GroupId, promise: HardState) -> Record {
     Record { journal, payload }
 }
 
-/// What a record of [`Kind::GROUP`] is of: its place, and the bytes that were proposed; these are empty for what nobody proposed as a record
-/// (a leader's first entry, a change of members). `None` if it isn't one.
+/// What a record of [`Kind::GROUP`] is of: its place, and the bytes that were proposed; these are empty for what nobody
+/// proposed as a record (a leader's first entry, a change of members). `None` if it isn't one.
 pub fn entry_of(payload: &[u8]) -> Option<(Mark, &[u8])> {
     let (GroupEntry { term, index }, rest) = GroupEntry::decode(payload)?;
     let (kind, bytes) = rest.split_first()?;

@@ -16,8 +16,8 @@ pub enum Damage {
     Record(Malformed),
     /// An entry follows that does not begin where the last one ended.
     Gap { last: u64, next: u64 },
-    /// The contents, or what the member promised, are ahead of its log: entries that it has answered for are lost. It has to come back as
-    /// another member.
+    /// The contents, or what the member promised, are ahead of its log: entries that it has answered for are lost. It
+    /// has to come back as another member.
     LostTail { last: u64, needed: u64 },
     /// It is open already.
     Open,
@@ -39,8 +39,8 @@ impl Recovered {
         Self::at(me, Mark::default(), 0, membership)
     }
 
-    /// A member whose log begins at `base` and whose contents are at `applied`, in a durable checkpoint; `membership` is of there. What its
-    /// node's log has of it is added in the order in which it was written.
+    /// A member whose log begins at `base` and whose contents are at `applied`, in a durable checkpoint; `membership`
+    /// is of there. What its node's log has of it is added in the order in which it was written.
     pub fn at(me: MemberId, base: Mark, applied: u64, membership: Membership) -> Self {
         let applied = applied.max(base.index);
         Self {
@@ -53,8 +53,9 @@ impl Recovered {
 
     /// Adds a record of [`Kind::GROUP`].
     ///
-    /// Of two entries with one index the later written one counts, and what followed the other is void. Entries behind a snapshot that are
-    /// of an earlier term than it are void, too: had they been committed, the snapshot would be of their leader's successor.
+    /// Of two entries with one index the later written one counts, and what followed the other is void. Entries behind
+    /// a snapshot that are of an earlier term than it are void, too: had they been committed, the snapshot would be of
+    /// their leader's successor.
     ///
     /// # Errors
     /// It isn't an entry, or it leaves a gap.

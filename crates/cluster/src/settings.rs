@@ -11,7 +11,8 @@ pub struct Settings {
     pub heartbeat: u32,
     /// A log that has not synced for so long hands over what its node leads.
     pub hang_after: u32,
-    /// A member that has been cut off from its leader for so long, but not from all others, gets another leader if one reaches all.
+    /// A member that has been cut off from its leader for so long, but not from all others, gets another leader if one
+    /// reaches all.
     pub cut_after: u32,
     /// So many leaderships are handed over in a tick.
     pub handovers_a_tick: usize,

@@ -1,8 +1,9 @@
 //! What of a group's log is in memory.
 //!
-//! Terms are, for all of the log: one pair of numbers for each term. Bodies are only as long as somebody is about to need them: until they
-//! are applied, synced, and sent to the members that keep up. Whoever lags further behind is read for in the node's log. The library asks in
-//! two ways: reads for sending may be answered later; all others want to know only which entries change the membership, and get those with
+//! Terms are, for all of the log: one pair of numbers for each term. Bodies are only as long as somebody is about to
+//! need them: until they are applied, synced, and sent to the members that keep up. Whoever lags further behind is read
+//! for in the node's log. The library asks in two ways: reads for sending may be answered later; all others want to
+//! know only which entries change the membership, and get those with
 //! their bytes and all others without.
 
 use crate::membership::Membership;

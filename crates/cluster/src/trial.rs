@@ -1,5 +1,5 @@
-//! Nodes of one group, for tests: what one says the others hear at once, unless it is cut; what is written is synced at once, unless a disk
-//! hangs.
+//! Nodes of one group, for tests: what one says the others hear at once, unless it is cut; what is written is synced at
+//! once, unless a disk hangs.
 
 use crate::frame::{self, Item};
 use crate::{

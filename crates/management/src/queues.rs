@@ -106,8 +106,8 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
     })
 }
 
-/// What else is told of the messages that a queue holds, and of their bodies in bytes. What is on its way to a dead-letter exchange
-/// or waits for its next try is part of the persistent ones alone.
+/// What else is told of the messages that a queue holds, and of their bodies in bytes. What is on its way to a
+/// dead-letter exchange or waits for its next try is part of the persistent ones alone.
 fn sums(status: &Status) -> [(&'static str, u64); 10] {
     [
         ("messages_ready_ram", status.ready_in_memory()),
@@ -367,7 +367,8 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     for (name, value) in known.into_iter().chain(sums(&status)) {
         map.insert(name.into(), value.into());
     }
-    // What the publisher of the first message wrote, which may be anything. As in RabbitMQ, rows of lists have it only if there is one.
+    // What the publisher of the first message wrote, which may be anything. As in RabbitMQ, rows of lists have it only
+    // if there is one.
     if let Some(timestamp) = status.head_timestamp {
         map.insert("head_message_timestamp".into(), timestamp.into());
     }

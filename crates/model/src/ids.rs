@@ -16,7 +16,8 @@ pub struct ConnectionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerId(pub u64);
 
-/// One start of a node, as the catalog has numbered it: a node that starts again is another one. Handed out once in a cluster's life.
+/// One start of a node, as the catalog has numbered it: a node that starts again is another one. Handed out once in a
+/// cluster's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Incarnation(pub u64);
 

@@ -4,8 +4,9 @@
 //! crate imports it; it imports none of ours.
 //!
 //! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
-//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field tables) and [`properties`]
-//! (what a message says of itself, in the format that it came in), [`limits`]; [`words`] are numbers in a sentence.
+//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field
+//! tables) and [`properties`] (what a message says of itself, in the format that it came in), [`limits`]; [`words`] are
+//! numbers in a sentence.
 
 pub mod block;
 pub mod deduplication;

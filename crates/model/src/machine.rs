@@ -16,9 +16,9 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
-/// The number of a record in its machine's journal, from 1. The journal gives it out. Numbers rise, but not always by one: a journal
-/// that several nodes keep has entries of its own between a machine's records, so nothing may be concluded from a number that is
-/// missing.
+/// The number of a record in its machine's journal, from 1. The journal gives it out. Numbers rise, but not always by
+/// one: a journal that several nodes keep has entries of its own between a machine's records, so nothing may be
+/// concluded from a number that is missing.
 pub type Index = u64;
 
 /// What a machine asks of its host: three lists that the host empties after each turn and hands in again.
@@ -47,16 +47,17 @@ pub trait Journaled: Sized {
     /// Appends the record's bytes.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Reads back what [`Journaled::encode`] wrote; `None` if the bytes are not a record of a known version. Everything is checked, and
-    /// nothing is allocated for what is not there.
+    /// Reads back what [`Journaled::encode`] wrote; `None` if the bytes are not a record of a known version. Everything
+    /// is checked, and nothing is allocated for what is not there.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
 /// A deterministic state machine, turned by a host, remembered by a journal.
 ///
-/// Its life: it is made empty and applies what its journal has. Then it either decides ([`Machine::recovered`]) or goes on applying
-/// what another one decides ([`Machine::follow`]), until it is called to decide as well. A machine that shall decide no longer is
-/// dropped, since it may have decided what never became so; its successor applies the journal from the beginning.
+/// Its life: it is made empty and applies what its journal has. Then it either decides ([`Machine::recovered`]) or goes
+/// on applying what another one decides ([`Machine::follow`]), until it is called to decide as well. A machine that
+/// shall decide no longer is dropped, since it may have decided what never became so; its successor applies the journal
+/// from the beginning.
 pub trait Machine {
     /// Imperative: what somebody wants.
     type Request;
@@ -75,8 +76,8 @@ pub trait Machine {
         outcome: &mut Outcome<Self::Record, Self::Effect>,
     );
 
-    /// Takes over a record, at start-up or where somebody else has decided: changes contents only, decides nothing. What `outcome` asks
-    /// for is this node's matter; it has no records.
+    /// Takes over a record, at start-up or where somebody else has decided: changes contents only, decides nothing.
+    /// What `outcome` asks for is this node's matter; it has no records.
     fn apply(
         &mut self,
         index: Index,
@@ -84,8 +85,8 @@ pub trait Machine {
         outcome: &mut Outcome<Self::Record, Self::Effect>,
     );
 
-    /// Everything on record has been applied, and this machine decides from now on. `closed` if whoever decided before ended in good
-    /// order: all that it did is on record.
+    /// Everything on record has been applied, and this machine decides from now on. `closed` if whoever decided before
+    /// ended in good order: all that it did is on record.
     fn recovered(&mut self, closed: bool);
 
     /// Replay is over, and this machine goes on applying what is decided elsewhere.

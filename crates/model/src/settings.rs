@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct QueueSettings {
     /// Records go to a journal: persistent messages survive a restart.
     pub durable: bool,
-    /// The journal is one that other nodes follow: every message is on record, transient ones too, and what was refused as well. A
-    /// durable queue's machine is told so when it is made.
+    /// The journal is one that other nodes follow: every message is on record, transient ones too, and what was refused
+    /// as well. A durable queue's machine is told so when it is made.
     pub replicated: bool,
     /// Retire when the last consumer is gone.
     pub auto_delete: bool,

@@ -18,8 +18,8 @@ pub enum Effect<E: Ends> {
     Confirm(E::Receipt),
     /// The queue has refused these messages because it is full.
     Reject(E::Receipt),
-    /// Nothing was taken of a block that this node sent, because what it sent before is missing: the queue expects number `number`
-    /// next. 0 if there are too many senders for another one.
+    /// Nothing was taken of a block that this node sent, because what it sent before is missing: the queue expects
+    /// number `number` next. 0 if there are too many senders for another one.
     Expects {
         receipt: Option<E::Receipt>,
         sender: Incarnation,

@@ -1,11 +1,11 @@
-//! The machines that hold messages. Now one: [`fifo`], the classic queue; and [`seen`], which knows what has passed an exchange that
-//! lets nothing pass twice. Beside them [`store`], which knows where the bytes of messages are.
+//! The machines that hold messages. Now one: [`fifo`], the classic queue; and [`seen`], which knows what has passed an
+//! exchange that lets nothing pass twice. Beside them [`store`], which knows where the bytes of messages are.
 //!
 //! This crate has no I/O, no clock, no randomness, no thread, no async. It never sees a frame, a socket, a file or
 //! a client: what the host ties to requests ([`Ends`]) is carried through and never looked into.
 //!
-//! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders; [`QueueMachine`], what its
-//! host calls; [`fifo::record`], then
+//! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders;
+//! [`QueueMachine`], what its host calls; [`fifo::record`], then
 //! `contents` (what is known of messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then
 //! [`store::grammar`] and `store`.
 

@@ -16,12 +16,12 @@ pub trait Inspect {
     /// Messages are handed out in another order than that of their numbers, which don't rise with each message either.
     fn is_sorted(&self) -> bool;
 
-    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's `head_message_timestamp`.
-    /// `None` if it wrote nothing, or the message is not in memory.
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's
+    /// `head_message_timestamp`. `None` if it wrote nothing, or the message is not in memory.
     fn head_timestamp(&self) -> Option<u64>;
 
-    /// Which messages are there, in the order of delivery, from `from` on or from the head: `skip` are passed over, at most `count`
-    /// shown.
+    /// Which messages are there, in the order of delivery, from `from` on or from the head: `skip` are passed over, at
+    /// most `count` shown.
     fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance;
 
     /// Where a look begins that shall end before message `before`, or at the end of the queue, and show `count` messages.
@@ -31,7 +31,8 @@ pub trait Inspect {
     fn bounds(&self) -> Option<(Seq, Seq)>;
 }
 
-/// The machine of a kind of queue. The host that turns it, the journal that it writes to and the replay at the start know no more of it.
+/// The machine of a kind of queue. The host that turns it, the journal that it writes to and the replay at the start
+/// know no more of it.
 pub trait QueueMachine<E: Ends>:
     Machine<Request = Request<E>, Effect = Effect<E>, Status = Status> + Inspect + Sized
 {
@@ -50,8 +51,8 @@ pub trait QueueMachine<E: Ends>:
     /// The record that brought messages `first..` was appended to the log, and stands there.
     fn appended(&mut self, first: Seq, at: LogPlace);
 
-    /// Everything that is there before the record `next`, so that the log may forget what is older; and the earliest place in the log
-    /// that something in it needs.
+    /// Everything that is there before the record `next`, so that the log may forget what is older; and the earliest
+    /// place in the log that something in it needs.
     fn checkpoint(&self, next: Index) -> (Self::Local, Option<LogPlace>);
 
     /// Takes over what this node remembered. Of a checkpoint returns the number of the first record that it does not contain.

@@ -27,16 +27,16 @@ pub enum Request<E: Ends> {
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
     },
-    /// The same, from a node that sends again what it has no answer to. What was taken or refused before is answered as it was then,
-    /// and nothing is taken twice; if something is missing before the block, `Effect::Expects` says so. It is boxed for the same
-    /// reason as the settings below.
+    /// The same, from a node that sends again what it has no answer to. What was taken or refused before is answered as
+    /// it was then, and nothing is taken twice; if something is missing before the block, `Effect::Expects` says so. It
+    /// is boxed for the same reason as the settings below.
     EnqueueFrom {
         origin: Box<Origin>,
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
     },
-    /// Another machine has decided here before, and of these nodes consumers may hold what it delivered: nothing is delivered before
-    /// each of them has said what they hold, or counts as down.
+    /// Another machine has decided here before, and of these nodes consumers may hold what it delivered: nothing is
+    /// delivered before each of them has said what they hold, or counts as down.
     AwaitNodes { nodes: Vec<Incarnation> },
     /// What consumers of this node hold; with `more` a part of it. What does not count is in the answer, `Answer::Discard`.
     Holds {
@@ -45,8 +45,9 @@ pub enum Request<E: Ends> {
         more: bool,
         reply: E::Reply,
     },
-    /// This node says nothing: what its consumers held when another machine decided is delivered again, and whatever it says of that
-    /// later does not count, whoever decides then. Its next `Holds` ends that. What they were given since is the host's to return.
+    /// This node says nothing: what its consumers held when another machine decided is delivered again, and whatever it
+    /// says of that later does not count, whoever decides then. Its next `Holds` ends that. What they were given since
+    /// is the host's to return.
     CountAsDown { node: Incarnation },
     /// This incarnation of a node sends nothing more, and holds nothing: what was kept to recognise it is forgotten.
     IncarnationEnded { incarnation: Incarnation },

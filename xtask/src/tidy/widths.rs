@@ -3,26 +3,16 @@
 use crate::findings::Findings;
 use crate::sources::Source;
 
-/// Above this, in characters, a line of a comment should be wrapped.
-const WIDTH_REMARK: usize = 130;
-/// Above this it must be.
-const WIDTH_ERROR: usize = 160;
+/// The most characters that a line of a comment may have.
+const WIDTH: usize = 130;
 
 pub fn check(sources: &[Source]) -> Findings {
     let mut findings = Findings::default();
     for source in sources.iter().filter(|source| source.is_rust()) {
-        let wide: Vec<(usize, usize)> = wide(&source.text).collect();
-        for (number, width) in wide.iter().filter(|(_, width)| *width > WIDTH_ERROR) {
+        for (number, width) in wide(&source.text) {
             findings.error(format!(
-                "{}:{number}: a comment {width} columns wide; {WIDTH_ERROR} is the limit",
+                "{}:{number}: a comment {width} columns wide; {WIDTH} is the limit",
                 source.path
-            ));
-        }
-        if let Some((number, _)) = wide.first() {
-            findings.remark(format!(
-                "{}:{number}: {} lines of comments are wider than {WIDTH_REMARK} columns",
-                source.path,
-                wide.len()
             ));
         }
     }
@@ -42,7 +32,7 @@ fn wide(text: &str) -> impl Iterator<Item = (usize, usize)> {
     });
     lines
         .map(|(at, line)| (at + 1, line.chars().count()))
-        .filter(|(_, width)| *width > WIDTH_REMARK)
+        .filter(|(_, width)| *width > WIDTH)
 }
 
 #[cfg(test)]
@@ -68,11 +58,10 @@ mod tests {
         let findings = check(&[source]);
         assert_eq!(
             findings.errors,
-            ["a.rs:4: a comment 161 columns wide; 160 is the limit"]
-        );
-        assert_eq!(
-            findings.remarks,
-            ["a.rs:2: 2 lines of comments are wider than 130 columns"]
+            [
+                "a.rs:2: a comment 131 columns wide; 130 is the limit",
+                "a.rs:4: a comment 161 columns wide; 130 is the limit"
+            ]
         );
     }
 }

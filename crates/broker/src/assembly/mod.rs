@@ -20,7 +20,8 @@ use model::QueueId;
 use std::sync::{Arc, OnceLock, Weak};
 use storage::{JournalId, Position};
 
-/// Follows the queues. It is there before the broker is, since recovery makes queues: what dies then waits for the publisher's thread.
+/// Follows the queues. It is there before the broker is, since recovery makes queues: what dies then waits for the
+/// publisher's thread.
 #[derive(Default)]
 struct Follower {
     dead_letters: DeadLetterPublisher,

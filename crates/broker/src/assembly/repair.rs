@@ -1,4 +1,5 @@
-//! Makes a data directory that has lost something whole again: what is left is written anew, and what was there before is kept aside.
+//! Makes a data directory that has lost something whole again: what is left is written anew, and what was there before
+//! is kept aside.
 
 use crate::broker::Broker;
 use crate::options::{OpenError, Options};
@@ -10,8 +11,8 @@ use storage::StorageError;
 /// How often all journals are asked to write themselves anew. Once does, unless a disk is slow.
 const ROUNDS: usize = 20;
 
-/// Looks what a data directory has lost, shows it to `agree`, and goes on without that if the answer is true. Returns the folder that
-/// keeps what was there before. The node must not run.
+/// Looks what a data directory has lost, shows it to `agree`, and goes on without that if the answer is true. Returns
+/// the folder that keeps what was there before. The node must not run.
 ///
 /// # Errors
 /// The data directory is in use, or cannot be read or written.

@@ -42,7 +42,8 @@ impl LateCatalog {
         late
     }
 
-    /// Decides what was asked first: the broker applies the records, then whoever asked has the answer. False if nothing was asked.
+    /// Decides what was asked first: the broker applies the records, then whoever asked has the answer. False if
+    /// nothing was asked.
     pub fn decide_next(&self, broker: &Broker) -> bool {
         let mut inner = self.lock();
         let Some((request, question)) = inner.waiting.pop_front() else {

@@ -81,8 +81,8 @@ impl TakenOut {
         &self.seqs
     }
 
-    /// Some of them are to be gone: they are elsewhere, or nobody wants them. If the process ends before that is durable, they come
-    /// back.
+    /// Some of them are to be gone: they are elsewhere, or nobody wants them. If the process ends before that is
+    /// durable, they come back.
     pub fn remove(&mut self, gone: Ranges) {
         if gone.is_empty() {
             return;
@@ -236,7 +236,8 @@ impl Browser {
         self.queue.status()
     }
 
-    /// The number of the next message to come; `None` if it is not higher than all that are there, as in queues that sort their messages.
+    /// The number of the next message to come; `None` if it is not higher than all that are there, as in queues that
+    /// sort their messages.
     pub fn end(&self) -> Option<Seq> {
         Some(self.queue.bounds()?.1)
     }

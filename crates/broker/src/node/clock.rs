@@ -22,8 +22,8 @@ pub struct Clock {
     from_ms: u64,
     /// What was made up for since.
     made_up_ms: AtomicI64,
-    /// The latest time that was told. What is made up for may be less than nothing, but time never goes back: of two messages with one
-    /// time to live, the later one would expire first.
+    /// The latest time that was told. What is made up for may be less than nothing, but time never goes back: of two
+    /// messages with one time to live, the later one would expire first.
     told_ms: AtomicU64,
     /// By how much the wall clock was ahead at the last look; jumps are not followed, so they are kept apart.
     seen: Mutex<ClockSteps>,

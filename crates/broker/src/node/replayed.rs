@@ -48,8 +48,8 @@ impl<M: Machine> Replayed<M> {
         self.first.get_or_insert((next, position));
     }
 
-    /// How many records are missing before this one. What lies before the first one was released, or the first one is the journal's
-    /// very first.
+    /// How many records are missing before this one. What lies before the first one was released, or the first one is
+    /// the journal's very first.
     pub fn gap(&self, index: Index) -> u64 {
         match self.first {
             Some(_) => index.saturating_sub(self.next),

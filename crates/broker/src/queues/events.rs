@@ -23,7 +23,8 @@ pub struct DeadLetters {
 
 /// Who is told of what queues cannot do themselves; handed in where queues are made.
 pub trait QueueEvents: Send + Sync {
-    /// Messages died, or their delay is over. Called in the order in which they did, under the lock of the queue's host: it must not wait.
+    /// Messages died, or their delay is over. Called in the order in which they did, under the lock of the queue's
+    /// host: it must not wait.
     fn dead_letters(&self, letters: DeadLetters);
 
     /// An auto-delete queue lost its last consumer.

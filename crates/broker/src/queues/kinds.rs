@@ -1,6 +1,7 @@
 //! Kinds of queue: the one table that says which machine each has, and in which journals it is remembered.
 //!
-//! What clients may declare is the catalog's table of kinds. A kind more is a line there, a machine in the crate `queue`, and a line here.
+//! What clients may declare is the catalog's table of kinds. A kind more is a line there, a machine in the crate
+//! `queue`, and a line here.
 
 use super::QueueJournal;
 use super::host::QueueHost;

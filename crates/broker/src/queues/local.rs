@@ -117,8 +117,8 @@ impl Queue {
         queue
     }
 
-    /// It compares what comes with what is there (`x-message-deduplication`): a channel's publishes and acknowledgements must reach it
-    /// in their order, which others don't care about.
+    /// It compares what comes with what is there (`x-message-deduplication`): a channel's publishes and
+    /// acknowledgements must reach it in their order, which others don't care about.
     pub fn compare(&self) {
         self.compares.store(true, Ordering::Relaxed);
     }
@@ -170,7 +170,8 @@ impl Queue {
         self.looked_at.swap(self.node.now().0, Ordering::Relaxed) > 0
     }
 
-    /// Turns don't look at what the first message says of itself, so it is done here. A queue that is being turned has its look next time.
+    /// Turns don't look at what the first message says of itself, so it is done here. A queue that is being turned has
+    /// its look next time.
     fn look_at_head(self: &Arc<Self>) {
         let Ok(host) = self.host.try_lock() else {
             return self.touch();
@@ -179,8 +180,8 @@ impl Queue {
         self.finish(host, Actions::default());
     }
 
-    /// Since when it has not been turned, in milliseconds since the Unix epoch, as exactly as somebody watches it. `None` if it was turned
-    /// since somebody looked, or nobody did.
+    /// Since when it has not been turned, in milliseconds since the Unix epoch, as exactly as somebody watches it.
+    /// `None` if it was turned since somebody looked, or nobody did.
     pub fn idle_since_ms(&self) -> Option<u64> {
         let looked = self.looked_at.load(Ordering::Relaxed);
         (looked > 0 && !self.touched.load(Ordering::Relaxed)).then_some(looked)

@@ -124,9 +124,9 @@ impl Queue {
         }));
     }
 
-    /// Has the queue move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours' space.
-    /// Asked when the queue writes more files and when transient messages free some; and each time the log comes round, which it
-    /// does for queues at rest too.
+    /// Has the queue move what little is left of a file, so that the file goes: a stuck message doesn't keep its
+    /// neighbours' space. Asked when the queue writes more files and when transient messages free some; and each time
+    /// the log comes round, which it does for queues at rest too.
     fn rewrite_sparse(self: &Arc<Self>, files: &StoreFiles) {
         if let Some(segment) = files.segments.sparse(segment_owner(self.id)) {
             self.submit(Request::Store(store::Request::Compact { segment }));

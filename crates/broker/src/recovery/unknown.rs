@@ -1,5 +1,5 @@
-//! What the log has of journals that the catalog does not name: what belonged to deleted queues goes, everything else is kept in files
-//! of its own and told of. A catalog that is older than its queues must not cost their messages.
+//! What the log has of journals that the catalog does not name: what belonged to deleted queues goes, everything else
+//! is kept in files of its own and told of. A catalog that is older than its queues must not cost their messages.
 
 use super::{LOG, log_options, set_aside_dir};
 use crate::node::Node;

@@ -1,8 +1,8 @@
 //! What deduplication exchanges remember: a machine for each, on this node's log if the exchange wants that.
 //!
-//! Whoever routes a message asks here whether one like it has passed. Keys go to the log with the monitor's looks, not with the message:
-//! two looks later at the latest, when the message itself has long been in the log. So a crash may let a message of the last seconds
-//! pass a second time, and never has one taken for a duplicate that was lost.
+//! Whoever routes a message asks here whether one like it has passed. Keys go to the log with the monitor's looks, not
+//! with the message: two looks later at the latest, when the message itself has long been in the log. So a crash may
+//! let a message of the last seconds pass a second time, and never has one taken for a duplicate that was lost.
 
 use crate::node::Node;
 use crate::node::host::Host;

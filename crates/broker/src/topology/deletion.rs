@@ -149,8 +149,8 @@ impl Topology {
         }
     }
 
-    /// Tells the answer first, and then that it is durable: whoever learned of the ticket from the answer would wait for ever for one
-    /// that came before.
+    /// Tells the answer first, and then that it is durable: whoever learned of the ticket from the answer would wait
+    /// for ever for one that came before.
     fn end_deletion(&self, deletion: Deletion, mut answered: Answered) {
         let mut promise = None;
         if let (Doomed::Queue { asker, .. }, Ok(done)) = (deletion.of, &mut answered) {

@@ -129,8 +129,8 @@ impl Topology {
         QueueJournal::Local(LocalJournal::new(log, id, 1))
     }
 
-    /// Starts what a deduplication exchange remembers: with what was replayed of it, or empty. One that keeps nothing on disk any more
-    /// begins anew.
+    /// Starts what a deduplication exchange remembers: with what was replayed of it, or empty. One that keeps nothing
+    /// on disk any more begins anew.
     pub(crate) fn start_cache(&self, known: &catalog::Queue, replayed: Option<(Seen, LocalJournal)>) {
         let (settings, journaled) = caches::settings(known);
         let id = JournalOf::Cache(known.id).id();

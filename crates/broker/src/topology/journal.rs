@@ -82,9 +82,9 @@ impl CatalogJournal {
 }
 
 impl Journal<Catalog<u64>> for CatalogJournal {
-    /// Journals all records: what is not durable ends with a run of a node or a connection, and other nodes know it too. Replies are
-    /// not kept back: the caller has the answer at once and, if anything durable has changed, a ticket for when it may be told to
-    /// the client.
+    /// Journals all records: what is not durable ends with a run of a node or a connection, and other nodes know it
+    /// too. Replies are not kept back: the caller has the answer at once and, if anything durable has changed, a ticket
+    /// for when it may be told to the client.
     fn append(&mut self, _: &mut Catalog<u64>, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
         if let Some(watch) = &mut self.watch {
             records.iter().for_each(|record| watch.record(record));

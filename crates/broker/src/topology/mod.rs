@@ -1,7 +1,8 @@
 //! What exists: the catalog machine's host, and the view that everybody else reads.
 //!
-//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. Where another node decides, the
-//! answer itself comes later (`decision`), after the records that led to it. The front ends' calls are in `declare`.
+//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. Where another node
+//! decides, the answer itself comes later (`decision`), after the records that led to it. The front ends' calls are in
+//! `declare`.
 
 pub mod caches;
 pub(crate) mod decision;
@@ -210,8 +211,8 @@ impl Topology {
         self.leader.get_or_init(|| leader);
     }
 
-    /// Takes over what another node has decided: the records of its journal, in order. What follows from them is carried out as if this
-    /// node had decided.
+    /// Takes over what another node has decided: the records of its journal, in order. What follows from them is
+    /// carried out as if this node had decided.
     pub fn apply(&self, records: impl IntoIterator<Item = (Index, Record)>) {
         let mut orders = Orders::default();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,8 +223,8 @@ impl Topology {
         self.conclude(host, None, orders);
     }
 
-    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues that end and what
-    /// is told of the change, comes once the catalog is free again.
+    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues
+    /// that end and what is told of the change, comes once the catalog is free again.
     fn turn(&self, asker: Option<Asker>, actor: Option<Arc<str>>, request: Request) -> Answered {
         let began = self.node.micros();
         let question = self.node.number();
@@ -260,8 +261,9 @@ impl Topology {
         Ok(Done { value, durable })
     }
 
-    /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them without the others,
-    /// and nobody asks in between. False if it was a copy of what exists no more: then nothing has changed.
+    /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them
+    /// without the others, and nobody asks in between. False if it was a copy of what exists no more: then nothing has
+    /// changed.
     ///
     /// # Errors
     /// Another node decides; or one is refused although the copy took it, which is a defect, and those before it are in force.
@@ -292,8 +294,8 @@ impl Topology {
         refused
     }
 
-    /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are gone. Returns what
-    /// the reply waits for.
+    /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are
+    /// gone. Returns what the reply waits for.
     fn conclude(
         &self,
         mut host: MutexGuard<'_, Host<Catalog<u64>, CatalogJournal>>,
@@ -349,8 +351,8 @@ impl Topology {
             .map_err(text)
     }
 
-    /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have been served
-    /// before.
+    /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have
+    /// been served before.
     ///
     /// # Errors
     /// A defect: the catalog refuses no start.

@@ -152,8 +152,9 @@ impl Group {
         let heard = self.raw.raft.election_elapsed < settings.election as usize;
         if !votes || !chance {
             if !heard && self.leader().is_some() {
-                // A member that may not vote by what it knows may have to by what others know: a new voter that was told nothing yet.
-                // It must not hold on to a leader of which it hears nothing, or it would refuse its vote for ever.
+                // A member that may not vote by what it knows may have to by what others know: a new voter that was
+                // told nothing yet. It must not hold on to a leader of which it hears nothing, or it would refuse its
+                // vote for ever.
                 let term = self.term();
                 self.raw.raft.become_follower(term, 0);
             }

@@ -1,8 +1,9 @@
 //! Members that are none any more, and how they learn it.
 //!
-//! A removed member is sent nothing more, not even that its removal is committed. It would ask for votes for ever: so whoever it asks says at
-//! which committed entry it is no member. It believes that if its own log goes no further than that entry, or goes on from it without
-//! another change of members: then nothing that it has can say that it was added again. A voter that alone has the newest entries is never
+//! A removed member is sent nothing more, not even that its removal is committed. It would ask for votes for ever: so
+//! whoever it asks says at which committed entry it is no member. It believes that if its own log goes no further than
+//! that entry, or goes on from it without another change of members: then nothing that it has can say that it was added
+//! again. A voter that alone has the newest entries is never
 //! silenced so by a peer that lags behind.
 
 use super::{Group, Out};
@@ -28,8 +29,9 @@ impl Group {
 
     /// What its sender is to be told, and whether the message counts.
     ///
-    /// A candidate that is no member here counts if its log goes further than what is applied here: a later entry may have made it one.
-    /// Otherwise it would only wake the group. And what is for a member that this node was before it lost its disk is for nobody.
+    /// A candidate that is no member here counts if its log goes further than what is applied here: a later entry may
+    /// have made it one. Otherwise it would only wake the group. And what is for a member that this node was before it
+    /// lost its disk is for nobody.
     pub fn judge(&self, message: &Message) -> (Option<Gone>, bool) {
         let addressed = MemberId::from_number(message.to);
         if addressed.is_some_and(|m| m.node == self.me.node && m.life < self.me.life) {

@@ -1,7 +1,7 @@
 //! A group: one node's member of a replicated journal, around the library's state machine.
 //!
-//! Reading order: here what it is and what it takes; `guard` (what the library would stop the process for), `turn` (what comes out of it,
-//! and when), `clock` (elections, sleeping), `farewell` (members that are none any more).
+//! Reading order: here what it is and what it takes; `guard` (what the library would stop the process for), `turn`
+//! (what comes out of it, and when), `clock` (elections, sleeping), `farewell` (members that are none any more).
 
 mod clock;
 #[cfg(test)]
@@ -178,8 +178,9 @@ impl Group {
         self.raw.store().held_bytes()
     }
 
-    /// Takes a record. It is an entry from the end of the turn on, with the index that is returned unless this leader leaves its term first:
-    /// nothing else comes into the log between what is collected here, not even the end of a change of members.
+    /// Takes a record. It is an entry from the end of the turn on, with the index that is returned unless this leader
+    /// leaves its term first: nothing else comes into the log between what is collected here, not even the end of a
+    /// change of members.
     pub fn propose(&mut self, record: Bytes, settings: &Settings) -> Result<u64, Refused> {
         self.ready_to_lead()?;
         let full = self.uncommitted_bytes + record.len() > settings.uncommitted_bytes;

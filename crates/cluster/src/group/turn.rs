@@ -47,8 +47,8 @@ pub enum Event {
         index: u64,
         members: Membership,
     },
-    /// The member was removed: it campaigns no more, unless it is added again. Once the host has thrown its log away it may come back as
-    /// another member only.
+    /// The member was removed: it campaigns no more, unless it is added again. Once the host has thrown its log away it
+    /// may come back as another member only.
     Removed(GroupId),
     /// A peer says that the group was deleted. Whether it was, the host has to know elsewhere; until it is closed here, it rests.
     Gone { group: GroupId, by: NodeId },
@@ -60,8 +60,8 @@ pub enum Event {
     Read { group: GroupId, from: u64, to: u64 },
     /// A member needs contents, and can't use those of the last checkpoint: another one is to be taken.
     Checkpoint(GroupId),
-    /// The contents of a leader's checkpoint are to be fetched; once they are durable, as a checkpoint of these members with the log's
-    /// beginning, `installed` is called.
+    /// The contents of a leader's checkpoint are to be fetched; once they are durable, as a checkpoint of these members
+    /// with the log's beginning, `installed` is called.
     Fetch {
         group: GroupId,
         from: MemberId,
@@ -212,8 +212,8 @@ impl Group {
         }
     }
 
-    /// Writes term and vote where they changed, before the entries that follow. The commit index goes with what is written anyway: it is known
-    /// again from any leader.
+    /// Writes term and vote where they changed, before the entries that follow. The commit index goes with what is
+    /// written anyway: it is known again from any leader.
     fn promise(&mut self, first: Option<&Entry>, out: &mut Out) -> bool {
         let raft = &self.raw.raft;
         let changed = (raft.term, raft.vote) != (self.written.term, self.written.vote);
@@ -225,8 +225,9 @@ impl Group {
         changed
     }
 
-    /// Whoever has a change of members in its log knows that the change before it is committed, after a crash, too. Otherwise it would ask
-    /// for votes under the members before both, whose majority needn't know anything of a leader under the members after both.
+    /// Whoever has a change of members in its log knows that the change before it is committed, after a crash, too.
+    /// Otherwise it would ask for votes under the members before both, whose majority needn't know anything of a leader
+    /// under the members after both.
     fn promise_before_change(&mut self, index: u64, out: &mut Out) {
         let commit = self.committed().min(index - 1);
         #[cfg(test)]
@@ -305,8 +306,8 @@ impl Group {
         }
         self.raw.mut_store().joined(index, members.clone());
         if self.leads() && !members.voters.contains(&self.me) && !members.outgoing.contains(&self.me) {
-            // Whoever votes no more leads no more: the library would go on, and stop the process at its next own entry. The others are
-            // told first that the change is committed.
+            // Whoever votes no more leads no more: the library would go on, and stop the process at its next own entry.
+            // The others are told first that the change is committed.
             self.raw.raft.bcast_append();
             let term = self.term();
             self.raw.raft.become_follower(term, 0);

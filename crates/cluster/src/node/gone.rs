@@ -1,7 +1,8 @@
 //! Groups that are closed or deleted here, and what peers are told who don't know it yet.
 //!
-//! That a group was deleted, or who its members are, is the catalog's to say; what a peer tells is a reason to look there. A member that was
-//! removed stops by itself, because the peer tells at which entry: who has no later one of the group can't have been added again.
+//! That a group was deleted, or who its members are, is the catalog's to say; what a peer tells is a reason to look
+//! there. A member that was removed stops by itself, because the peer tells at which entry: who has no later one of the
+//! group can't have been added again.
 
 use super::Groups;
 use crate::frame::{Gone, Item};
@@ -12,8 +13,8 @@ use crate::identity::{GroupId, NodeId};
 const REMEMBERED: usize = 1 << 16;
 
 impl Groups {
-    /// Takes a member out of memory. Nothing is said or told of it any more, but to its followers that it doesn't lead; what is in the log
-    /// stays there, and it may be opened again. Whether it was open.
+    /// Takes a member out of memory. Nothing is said or told of it any more, but to its followers that it doesn't lead;
+    /// what is in the log stays there, and it may be opened again. Whether it was open.
     pub fn close(&mut self, group: GroupId) -> bool {
         let Some(member) = self.slots.get(group) else {
             return false;

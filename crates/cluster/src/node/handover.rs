@@ -19,8 +19,9 @@ pub enum Disk {
 }
 
 impl Groups {
-    /// Takes word of the node's log. A log that hangs for a second hands over what is led here to members that keep up, and asks for no votes;
-    /// one that failed ends it all: peers are told so in the next turn, and after that nothing is said, answered or appended any more.
+    /// Takes word of the node's log. A log that hangs for a second hands over what is led here to members that keep up,
+    /// and asks for no votes; one that failed ends it all: peers are told so in the next turn, and after that nothing
+    /// is said, answered or appended any more.
     pub fn disk(&mut self, disk: Disk) {
         match disk {
             Disk::Syncs => self.hangs = false,
@@ -85,7 +86,8 @@ impl Groups {
         }
     }
 
-    /// Hands over what is led here of groups with members on such nodes, if `electors` are enough, to a node that fits those members.
+    /// Hands over what is led here of groups with members on such nodes, if `electors` are enough, to a node that fits
+    /// those members.
     fn hand_over_if(
         &mut self,
         of: &dyn Fn(&[NodeId]) -> bool,

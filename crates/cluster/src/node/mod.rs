@@ -1,8 +1,9 @@
 //! A node's members of all groups: what a host talks to.
 //!
-//! Whatever comes in is given to the group that it concerns and makes it *dirty*; [`Groups::turn`] collects what comes out of all dirty groups:
-//! one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading order: here, `slots` (where members are), `peers`
-//! (who is heard of), `gone` (closed and deleted groups), `handover` (leaderships that should be elsewhere), `proofs` (rounds of proof).
+//! Whatever comes in is given to the group that it concerns and makes it *dirty*; [`Groups::turn`] collects what comes
+//! out of all dirty groups: one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading
+//! order: here, `slots` (where members are), `peers` (who is heard of), `gone` (closed and deleted groups), `handover`
+//! (leaderships that should be elsewhere), `proofs` (rounds of proof).
 
 mod gone;
 mod handover;
@@ -178,8 +179,8 @@ impl Groups {
         self.with(group, |group, _, _| group.transfer(to))?
     }
 
-    /// The contents of the snapshot that [`Event::Fetch`] asked for are durable here. Whether the member goes on from there; if not, the
-    /// checkpoint is of no use any more.
+    /// The contents of the snapshot that [`Event::Fetch`] asked for are durable here. Whether the member goes on from
+    /// there; if not, the checkpoint is of no use any more.
     pub fn installed(&mut self, group: GroupId, index: u64) -> bool {
         self.with(group, |group, _, _| group.installed(index))
             .unwrap_or(false)
@@ -192,7 +193,8 @@ impl Groups {
         }
     }
 
-    /// Entries that [`Event::Read`] asked for, as the log has them: payloads of [`storage::Kind::GROUP`]. None if they can't be read.
+    /// Entries that [`Event::Read`] asked for, as the log has them: payloads of [`storage::Kind::GROUP`]. None if they
+    /// can't be read.
     pub fn fetched(&mut self, group: GroupId, from: u64, payloads: &[Bytes]) {
         let entry = |payload: &Bytes| {
             let (GroupEntry { term, index }, rest) = GroupEntry::decode(payload)?;

@@ -1,4 +1,5 @@
-//! Who is heard of. One frame a tick says that a node lives, for all of its groups; while nothing is heard of it, it is suspected.
+//! Who is heard of. One frame a tick says that a node lives, for all of its groups; while nothing is heard of it, it is
+//! suspected.
 
 use super::Groups;
 use crate::encoding::Malformed;

@@ -1,7 +1,7 @@
 //! Rounds of proof: whether nobody else leads is asked of each peer once for all groups that want to know.
 //!
-//! A peer that has not seen a later term has voted in none, so when a majority says so after the question, nobody else had been elected
-//! before it. Nothing is written for that, and a group that sleeps sleeps on.
+//! A peer that has not seen a later term has voted in none, so when a majority says so after the question, nobody else
+//! had been elected before it. Nothing is written for that, and a group that sleeps sleeps on.
 
 use super::Groups;
 use crate::frame::{Item, PARTS_LIMIT, Question};
@@ -83,7 +83,8 @@ impl Proofs {
 }
 
 impl Groups {
-    /// Asks whether this node still leads the group. [`Event::Proven`] or [`Event::Unproven`] with the number of the question is the answer.
+    /// Asks whether this node still leads the group. [`Event::Proven`] or [`Event::Unproven`] with the number of the
+    /// question is the answer.
     ///
     /// # Errors
     /// It doesn't lead it, or hasn't yet committed anything in its term.

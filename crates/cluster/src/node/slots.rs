@@ -4,7 +4,8 @@ use crate::group::Group;
 use crate::identity::GroupId;
 use std::collections::BTreeMap;
 
-/// The lists name slots, not groups: what is in a list when its group goes is the next group's, which is then turned once for nothing.
+/// The lists name slots, not groups: what is in a list when its group goes is the next group's, which is then turned
+/// once for nothing.
 #[derive(Default)]
 struct Slot {
     group: Option<Box<Group>>,
@@ -96,7 +97,8 @@ impl Slots {
         }
     }
 
-    /// Visits the groups that are awake; those that fall asleep over it leave the list. All of them may have something to say then.
+    /// Visits the groups that are awake; those that fall asleep over it leave the list. All of them may have something
+    /// to say then.
     pub fn each_awake(&mut self, mut visit: impl FnMut(&mut Group)) {
         let mut awake = std::mem::take(&mut self.awake);
         awake.retain(|&at| {

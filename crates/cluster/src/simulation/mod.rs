@@ -1,4 +1,5 @@
-//! Groups on several nodes, on a network that loses, doubles, reorders and cuts, with crashes that lose what was not synced. A seed decides.
+//! Groups on several nodes, on a network that loses, doubles, reorders and cuts, with crashes that lose what was not
+//! synced. A seed decides.
 //!
 //! `CLUSTER_SEED=29 cargo test -p leveret-cluster simulation` runs one seed again; `CLUSTER_SEEDS` says how many;
 //! `CLUSTER_MUTANT=NoProof` looks for one mutant.

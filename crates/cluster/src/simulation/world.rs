@@ -98,7 +98,8 @@ impl World {
         let first = Membership::of(&[1, 2, 3].map(|n| MemberId::first(NodeId(n))));
         let whole = (1..=self.groups).map(GroupId).all(|group| {
             let now = self.invariants.members(group).unwrap_or_else(|| first.clone());
-            // Who alone knew that a change is through is not lost: the others would wait for members of before it, which are no more.
+            // Who alone knew that a change is through is not lost: the others would wait for members of before it,
+            // which are no more.
             let mut others = self.machines.iter().enumerate().filter(|(at, _)| *at != node);
             let known = others.all(|(_, machine)| {
                 let status = machine.groups.as_ref().and_then(|groups| groups.status(group));

@@ -26,8 +26,8 @@ pub(super) struct Ready {
 }
 
 impl<E: Ends> Classic<E> {
-    /// Hands out all that can be handed out now; has read back what is wanted and not in memory. Nothing as long as it is not known
-    /// what consumers hold of what another machine has delivered.
+    /// Hands out all that can be handed out now; has read back what is wanted and not in memory. Nothing as long as it
+    /// is not known what consumers hold of what another machine has delivered.
     pub(super) fn deliver(&mut self, outcome: &mut FifoOutcome<E>) {
         if self.reattaching.is_some() {
             return;

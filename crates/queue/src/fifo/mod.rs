@@ -7,8 +7,8 @@
 //! first and the lane's below it.
 //!
 //! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
-//! store and leave no record. In a queue whose journal several nodes keep all are journaled; what it knows of nodes that send to it
-//! (`senders`, `recognise`) and of what their consumers hold (`reattach`) is in decision 35.
+//! store and leave no record. In a queue whose journal several nodes keep all are journaled; what it knows of nodes
+//! that send to it (`senders`, `recognise`) and of what their consumers hold (`reattach`) is in decision 35.
 
 mod checkpoint;
 mod classic;

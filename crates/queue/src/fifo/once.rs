@@ -90,8 +90,8 @@ impl<E: Ends> Classic<E> {
         }
     }
 
-    /// What is there is as safe as what was sent just now would have been: once the journal has synced all that came before. Promises
-    /// wait for records, so an empty one is written.
+    /// What is there is as safe as what was sent just now would have been: once the journal has synced all that came
+    /// before. Promises wait for records, so an empty one is written.
     pub(super) fn confirm_present(
         &mut self,
         block: &Block,

@@ -1,7 +1,7 @@
-//! What consumers hold when another machine has decided before. Deliveries leave no record; on record is only the number below which
-//! messages may have been handed out. Whoever decides next asks the nodes: what their consumers hold stays theirs, and only what
-//! nobody holds is delivered again. Until all have spoken, or count as down, nothing is delivered at all: what stands below that
-//! number may be with somebody, and what stands above must not overtake it.
+//! What consumers hold when another machine has decided before. Deliveries leave no record; on record is only the
+//! number below which messages may have been handed out. Whoever decides next asks the nodes: what their consumers hold
+//! stays theirs, and only what nobody holds is delivered again. Until all have spoken, or count as down, nothing is
+//! delivered at all: what stands below that number may be with somebody, and what stands above must not overtake it.
 //!
 //! Meanwhile all messages below count as held, so neither a limit nor a purge nor the clock takes them, and an acknowledgement
 //! counts even if it comes before its node has spoken.
@@ -11,8 +11,8 @@ use crate::seq_set::SeqSet;
 use model::{Incarnation, Ranges, Seq, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many messages at
-/// the most are marked as delivered before though they were not.
+/// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many
+/// messages at the most are marked as delivered before though they were not.
 const RESERVED: u64 = 1024;
 
 /// Who must speak before anything is delivered.
@@ -68,8 +68,8 @@ impl<E: Ends> Classic<E> {
         self.end_reattaching(now, outcome);
     }
 
-    /// A node says what its consumers hold. Tells it which of that does not count: what is settled, what somebody else holds, what
-    /// came back since it was delivered to them; and everything, if the node counted as down.
+    /// A node says what its consumers hold. Tells it which of that does not count: what is settled, what somebody else
+    /// holds, what came back since it was delivered to them; and everything, if the node counted as down.
     pub(super) fn hear(
         &mut self,
         node: Incarnation,
@@ -133,8 +133,8 @@ impl<E: Ends> Classic<E> {
         self.has_spoken(node, now, outcome);
     }
 
-    /// That must outlive whoever decides now: the node does not know, and might be believed by the next one while somebody else has
-    /// what it held.
+    /// That must outlive whoever decides now: the node does not know, and might be believed by the next one while
+    /// somebody else has what it held.
     fn bar(&mut self, node: Incarnation, barred: bool, outcome: &mut FifoOutcome<E>) {
         self.senders.bar(node, barred);
         outcome.records.push(Record::Barred { node, barred });
@@ -171,7 +171,8 @@ impl Lane {
         outcome.records.push(Record::HandedOut { below });
     }
 
-    /// Ends replay, or following, where another machine has decided before: what it may have handed out is held by whoever says so.
+    /// Ends replay, or following, where another machine has decided before: what it may have handed out is held by
+    /// whoever says so.
     pub(super) fn take_over(&mut self) {
         self.store.replayed();
         self.dispatch.cursor = self.handed_below.min(self.store.next()).max(1);
@@ -191,8 +192,8 @@ impl Lane {
         self.store.live() > self.dispatch.ready + self.dispatch.leaving.count()
     }
 
-    /// Those of the messages that somebody may hold and nobody claimed yet, and that came back `returns` times, are added to `claimed`
-    /// and to `counted`.
+    /// Those of the messages that somebody may hold and nobody claimed yet, and that came back `returns` times, are
+    /// added to `claimed` and to `counted`.
     fn claim(&self, seqs: &Ranges, returns: u32, claimed: &mut SeqSet, counted: &mut SeqSet) {
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {

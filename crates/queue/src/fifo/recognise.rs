@@ -72,8 +72,8 @@ impl<E: Ends> Classic<E> {
         self.senders.pass(sender, end);
     }
 
-    /// `count` messages of a sender did not come in, which is on record: sent again they are not taken either, and what comes after
-    /// them is not taken for them.
+    /// `count` messages of a sender did not come in, which is on record: sent again they are not taken either, and what
+    /// comes after them is not taken for them.
     pub(super) fn decline(
         &mut self,
         origin: Option<Origin>,

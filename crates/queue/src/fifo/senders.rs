@@ -1,9 +1,10 @@
-//! Nodes that send to the queue, and what of theirs was taken or refused. A node that has no answer sends again, to whoever decides
-//! then: here it is seen that it was heard before. Part of the contents: replaying the records makes the same marks.
+//! Nodes that send to the queue, and what of theirs was taken or refused. A node that has no answer sends again, to
+//! whoever decides then: here it is seen that it was heard before. Part of the contents: replaying the records makes
+//! the same marks.
 //!
-//! An incarnation of a node is one sender, and numbers what it sends from 1. Of what came in order one number says all: everything
-//! below it was taken or declined. Only a block that a sorted queue has spread over several records can be known in parts, when the
-//! owner was gone before all of them were committed.
+//! An incarnation of a node is one sender, and numbers what it sends from 1. Of what came in order one number says all:
+//! everything below it was taken or declined. Only a block that a sorted queue has spread over several records can be
+//! known in parts, when the owner was gone before all of them were committed.
 
 use super::record::Sent;
 use crate::encoding::{Input, put, put_set, put_set_from};
@@ -35,8 +36,8 @@ pub struct SenderMark {
     pub below: u64,
     /// Numbers from `below` on of which the same is known: of one block at the most.
     pub beyond: Ranges,
-    /// Of lower numbers it is not known any more whether they were refused. They count as refused: who sends again what was answered
-    /// so long ago is told less than was so, never more.
+    /// Of lower numbers it is not known any more whether they were refused. They count as refused: who sends again what
+    /// was answered so long ago is told less than was so, never more.
     pub forgotten: u64,
     /// Those that were refused.
     pub refused: Ranges,
@@ -112,8 +113,8 @@ impl SenderMark {
 #[derive(Debug)]
 struct Sender {
     mark: SenderMark,
-    /// False for one that was known before the process started, in a queue that does not record everything: what it had an answer to
-    /// may be more than is on record, so its next block may begin anywhere.
+    /// False for one that was known before the process started, in a queue that does not record everything: what it had
+    /// an answer to may be more than is on record, so its next block may begin anywhere.
     certain: bool,
 }
 

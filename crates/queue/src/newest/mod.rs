@@ -1,7 +1,8 @@
-//! A second kind of queue, for tests only: it keeps its newest message and no other. That hosts turn it, journals keep it and clients
-//! declare it shows that they know no kind of queue.
+//! A second kind of queue, for tests only: it keeps its newest message and no other. That hosts turn it, journals keep
+//! it and clients declare it shows that they know no kind of queue.
 //!
-//! It has no message store and heeds no settings, limits or windows; a message that a consumer holds is gone when a newer one comes.
+//! It has no message store and heeds no settings, limits or windows; a message that a consumer holds is gone when a
+//! newer one comes.
 
 mod codec;
 

@@ -1,6 +1,6 @@
-//! A replicated queue goes from node to node at any moment, also between what was decided and what was committed. Nodes send again
-//! what has no answer, and say what their consumers hold. What was committed comes out once and in order, no acknowledgement is
-//! undone, no number means two messages, and returns are counted right.
+//! A replicated queue goes from node to node at any moment, also between what was decided and what was committed. Nodes
+//! send again what has no answer, and say what their consumers hold. What was committed comes out once and in order, no
+//! acknowledgement is undone, no number means two messages, and returns are counted right.
 
 use crate::world::{body, number};
 use model::properties::PropertiesBuilder;
@@ -355,7 +355,8 @@ impl World {
         }
     }
 
-    /// The owner knows better than the node what its clients have: that is forgotten, and whatever else was not heard is said again.
+    /// The owner knows better than the node what its clients have: that is forgotten, and whatever else was not heard
+    /// is said again.
     fn discard(&mut self, at: usize, seqs: &Ranges, last: bool) {
         let (node, vague) = (&mut self.nodes[at], &mut self.vague);
         node.held.retain(|seq, _| !seqs.contains(*seq));

@@ -1,4 +1,5 @@
-//! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is left for later.
+//! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is
+//! left for later.
 
 use super::{BoxedHost, Paging, Queue};
 use crate::clients::outbox::Event;

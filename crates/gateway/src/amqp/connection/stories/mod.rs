@@ -235,8 +235,8 @@ impl World {
     }
 }
 
-/// Runs one story: here, where another node decides what exists, or where another node has the queues, or both. `Err` is the first line
-/// that is not as written.
+/// Runs one story: here, where another node decides what exists, or where another node has the queues, or both. `Err`
+/// is the first line that is not as written.
 fn run(lines: &[(usize, &str)], late: bool, elsewhere: bool) -> Result<(), String> {
     let mut world = World::new(lines.iter().any(|(_, line)| *line == "> 0 disk alarm"));
     if late {
