@@ -375,6 +375,26 @@ fn what_was_written_but_not_synced_when_the_process_ended_is_durable_after_the_n
 }
 
 #[test]
+fn what_was_written_when_closing_failed_is_durable_after_the_next_start() {
+    for (k, seed) in (1..12).flat_map(|k| (0..4).map(move |seed| (k, seed))) {
+        let fs = FaultyFs::new();
+        let opened = open(fs.clone(), tiny()).unwrap();
+        assert!(opened.keep(1, b"kept", 1));
+        opened.put(1, b"put");
+        fs.fail_at(k, Fault::Io);
+        let _ = opened.log.close();
+        let fs = fs.kill();
+        drop(opened);
+        let again = open(fs.clone(), tiny()).unwrap_or_else(|e| panic!("call {k}: {e}"));
+        let replayed = again.payloads(1);
+        let fs = fs.crash(seed);
+        drop(again);
+        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
+        assert_eq!(last.payloads(1), replayed, "call {k}, seed {seed}");
+    }
+}
+
+#[test]
 fn what_a_killed_process_had_half_done_to_the_files_is_no_loss_after_a_power_cut() {
     let once = LogOptions {
         retry_ms: 0,
