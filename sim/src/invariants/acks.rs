@@ -28,7 +28,7 @@ pub fn check(ledger: &mut Ledger, key: QueueKey, id: Id) {
     let Some(at) = copy.gone_at else { return };
     if (!copy.gone_for_good || copy.rejected) && copy.gone_in < life {
         // The crash took the acknowledgement with it.
-        copy.gone_at = None;
+        (copy.gone_at, copy.gone_for_good) = (None, false);
         return;
     }
     ledger.violated(
