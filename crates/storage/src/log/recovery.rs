@@ -170,8 +170,8 @@ pub(crate) fn recover(
     }
     let end = chain.finish(&first_pass, &mut report);
     groups.part(Position(end));
-    // The empty block at the end is not enough: the sync of the process that wrote it may have failed. What says that the log was closed
-    // is written after that sync.
+    // The empty block at the end is not enough: the sync of the process that wrote it may have failed. What says that
+    // the log was closed is written after that sync.
     let closed = chain.ends.is_some_and(|ends| ends.clean && ends.end == end);
     let synced = match closed {
         true => end,
