@@ -93,7 +93,8 @@ test("arguments are added by buttons, and only types of queues that there are ca
   for (const type of ["quorum", "stream"]) await expect(form.getByRole("option", { name: type })).toHaveCount(0);
   await form.getByLabel("Name", { exact: true }).fill(name);
   await form.getByRole("button", { name: "Max length", exact: true }).click();
-  // What is selected is written over.
+  // What is selected is written over, as soon as the page has it.
+  await expect(form.getByLabel("Arguments", { exact: true })).toBeFocused();
   await page.keyboard.type("12");
   await form.getByRole("button", { name: "Single active consumer" }).click();
   await form.getByRole("button", { name: "Max length", exact: true }).click();

@@ -1,7 +1,7 @@
 // Fields of forms. Each has a label of its own and, where a word isn't enough, a line that explains.
 
 import type { ComponentChildren } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Shortcut } from "../pages/shortcuts";
 import { attempt } from "./notices";
 
@@ -154,18 +154,22 @@ interface TableProps {
 
 export function Table({ label, value, onChange, hint, shortcuts = [] }: TableProps) {
   const place = useRef<HTMLDivElement>(null);
+  // What is to be written over next, by its first and last place.
+  const [chosen, choose] = useState<[number, number]>();
+  // Once the new text is in the page, and before the next key.
+  useLayoutEffect(() => {
+    const area = place.current?.querySelector("textarea");
+    if (chosen === undefined || !area) return;
+    area.focus();
+    area.setSelectionRange(...chosen);
+  }, [chosen]);
   const add = ({ name, example }: Shortcut) => {
     const line = `${name} = ${example}`;
     const there = value.split("\n").find((known) => known.split("=")[0]?.trim() === name);
     const text = there === undefined ? `${value.trimEnd()}${value.trim() === "" ? "" : "\n"}${line}` : value;
     onChange(text);
-    // The value is what will be written over.
-    requestAnimationFrame(() => {
-      const area = place.current?.querySelector("textarea");
-      const end = text.indexOf(there ?? line) + (there ?? line).length;
-      area?.focus();
-      area?.setSelectionRange(text.lastIndexOf("=", end) + 2, end);
-    });
+    const end = text.indexOf(there ?? line) + (there ?? line).length;
+    choose([text.lastIndexOf("=", end) + 2, end]);
   };
   return (
     <div ref={place}>
