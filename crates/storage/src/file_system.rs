@@ -109,22 +109,31 @@ pub(crate) fn read_full_at(file: &dyn File, buf: &mut [u8], offset: u64) -> io::
     Ok(filled)
 }
 
-/// Makes a directory, and those above it, so that a crash cannot take them away again.
+/// Makes a directory, and those above it, so that a crash cannot take them away again. Names of those that are there
+/// already are made durable as well: the process that made them may have ended because just that had failed.
 pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
-    let made: Vec<&Path> = dir.ancestors().take_while(|dir| fs.list(dir).is_err()).collect();
     fs.create_dir(dir)
         .map_err(|e| StorageError::from_io("create the directory", dir, e))?;
-    for parent in made.into_iter().rev().filter_map(Path::parent) {
+    let above: Vec<&Path> = dir.ancestors().filter_map(Path::parent).collect();
+    for parent in above.into_iter().rev() {
         let parent = if parent == Path::new("") {
             Path::new(".")
         } else {
             parent
         };
         match fs.sync_dir(parent) {
-            // We may pass through it but not read it: then it is not ours, and was there before.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) if was_there(&error) => {}
             outcome => outcome.map_err(|e| StorageError::from_io("sync the directory", parent, e))?,
         }
     }
     Ok(())
+}
+
+/// We may pass through a directory but not read it, or it is of a file system that is only read: then nothing was made in it.
+fn was_there(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(
+        error.kind(),
+        PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported
+    )
 }

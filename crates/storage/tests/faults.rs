@@ -443,6 +443,22 @@ fn a_log_whose_making_was_cut_short_is_whole_after_the_next_start_and_a_power_cu
 }
 
 #[test]
+fn a_directory_whose_making_failed_is_there_after_the_next_start_and_a_power_cut() {
+    for (k, seed) in (1..20).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
+        let fs = FaultyFs::new();
+        fs.fail_at(k, Fault::Io);
+        drop(open(fs.clone(), tiny()));
+        let fs = fs.kill();
+        let again = open(fs.clone(), tiny()).unwrap();
+        assert!(again.keep(1, b"good", 1));
+        let fs = fs.crash(seed);
+        drop(again);
+        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
+        assert_eq!(last.payloads(1), [b"good"], "call {k}, seed {seed}");
+    }
+}
+
+#[test]
 fn a_file_that_the_list_may_name_is_not_removed_when_the_next_attempt_to_make_it_fails() {
     let patient = LogOptions {
         retry_ms: 60_000,
