@@ -116,7 +116,7 @@ impl StoreFiles {
     }
 
     /// The queue is deleted: so are its segments.
-    fn remove(&self, queue: QueueId) {
+    pub fn remove(&self, queue: QueueId) {
         if let Err(error) = self.segments.remove(segment_owner(queue)) {
             tracing::warn!(
                 area = "storage",

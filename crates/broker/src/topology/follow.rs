@@ -3,7 +3,7 @@
 
 use super::{CatalogJournal, Topology};
 use crate::node::journal::LocalJournal;
-use crate::node::promise::{Kept, Promise};
+use crate::node::promise::Promise;
 use crate::queues::{Handle, JournalOf, Queue, QueueHost, QueueJournal, QueueType, queue_type};
 use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
@@ -153,13 +153,12 @@ impl Topology {
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
-        let deleted = Promise::Deleted { queue: queue.id };
+        let id = queue.id;
         if !queue.durable {
             // It does not come back, whatever becomes of its deletion: nothing is waited for, and nothing synced.
-            let mut kept = Kept::default();
-            deleted.keep(&mut kept, || 0);
-            return self.node.pager.carry_out(kept);
+            return self.node.pager.write(move |files| files.remove(id));
         }
+        let deleted = Promise::Deleted { queue: id };
         let forget = |batch: &mut storage::Batch<'_>| batch.forget(queue.journal());
         self.node.log.append_with(std::iter::once(deleted), forget);
     }
