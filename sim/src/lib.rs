@@ -24,5 +24,6 @@ pub mod run;
 mod terms;
 pub mod world;
 
+pub use life::options;
 pub use mutant::Mutant;
 pub use run::{Outcome, run, run_mutant, run_told};

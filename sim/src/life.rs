@@ -339,7 +339,7 @@ impl Life {
 }
 
 /// What the node is opened with.
-fn options(world: &Arc<Simulated>) -> Options {
+pub fn options(world: &Arc<Simulated>) -> Options {
     Options {
         world: world.clone(),
         log: LogOptions {

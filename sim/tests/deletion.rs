@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-use broker::{Broker, ChannelId, DeclareQueue, Deleting, Options, Outbox, User};
+use broker::{Broker, ChannelId, DeclareQueue, Deleting, Outbox, User};
 use model::properties::Properties;
 use model::{Message, RouteBuf};
 use sim::world::{Simulated, until_power_cut};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::faulty::FaultyFs;
-use storage::{LogOptions, SegmentOptions};
 
 const CHANNEL: ChannelId = ChannelId(1);
 
@@ -18,22 +17,7 @@ const MESSAGES: usize = 40;
 const BODY: [u8; 16 << 10] = [7; 16 << 10];
 
 fn open(world: &Arc<Simulated>) -> Arc<Broker> {
-    let options = Options {
-        world: world.clone(),
-        log: LogOptions {
-            file_bytes: 64 << 10,
-            size_limit: 256 << 10,
-            ..LogOptions::default()
-        },
-        segments: SegmentOptions {
-            segment_bytes: 128 << 10,
-            ..SegmentOptions::default()
-        },
-        disk_free_limit: 0,
-        message_memory: 128 << 10,
-        ..Options::new("/data")
-    };
-    Broker::open(options).unwrap()
+    Broker::open(sim::options(world)).unwrap()
 }
 
 /// Lets everything happen that is due soon.

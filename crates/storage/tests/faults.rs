@@ -422,6 +422,19 @@ fn what_a_killed_process_had_half_done_to_the_files_is_no_loss_after_a_power_cut
     }
 }
 
+/// A first start fails with its `k`th call, a second one is told that something is safe, and then the power fails.
+fn what_is_kept_after_a_failed_start_stays(fs: FaultyFs, k: u64, seed: u64) {
+    fs.fail_at(k, Fault::Io);
+    drop(open(fs.clone(), tiny()));
+    let fs = fs.kill();
+    let again = open(fs.clone(), tiny()).unwrap();
+    assert!(again.keep(1, b"good", 1));
+    let fs = fs.crash(seed);
+    drop(again);
+    let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
+    assert_eq!(last.payloads(1), [b"good"], "call {k}, seed {seed}");
+}
+
 #[test]
 fn a_log_whose_making_was_cut_short_is_whole_after_the_next_start_and_a_power_cut() {
     for (k, seed) in (1..20).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
@@ -430,31 +443,14 @@ fn a_log_whose_making_was_cut_short_is_whole_after_the_next_start_and_a_power_cu
         for dir in support::dir().ancestors() {
             fs.sync_dir(dir).unwrap();
         }
-        fs.fail_at(k, Fault::Io);
-        drop(open(fs.clone(), tiny()));
-        let fs = fs.kill();
-        let again = open(fs.clone(), tiny()).unwrap();
-        assert!(again.keep(1, b"good", 1));
-        let fs = fs.crash(seed);
-        drop(again);
-        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
-        assert_eq!(last.payloads(1), [b"good"]);
+        what_is_kept_after_a_failed_start_stays(fs, k, seed);
     }
 }
 
 #[test]
 fn a_directory_whose_making_failed_is_there_after_the_next_start_and_a_power_cut() {
     for (k, seed) in (1..20).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
-        let fs = FaultyFs::new();
-        fs.fail_at(k, Fault::Io);
-        drop(open(fs.clone(), tiny()));
-        let fs = fs.kill();
-        let again = open(fs.clone(), tiny()).unwrap();
-        assert!(again.keep(1, b"good", 1));
-        let fs = fs.crash(seed);
-        drop(again);
-        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
-        assert_eq!(last.payloads(1), [b"good"], "call {k}, seed {seed}");
+        what_is_kept_after_a_failed_start_stays(FaultyFs::new(), k, seed);
     }
 }
 

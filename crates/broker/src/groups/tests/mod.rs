@@ -74,9 +74,7 @@ fn a_message_that_only_its_leader_had_is_gone_with_it_and_was_never_confirmed() 
         let new = trio.leader();
         assert_eq!(trio.drain(new), [1, 2, 3]);
         trio.start(old);
-        for _ in 0..30 {
-            trio.tick();
-        }
+        trio.ticks(30);
         assert_eq!(trio.messages(old), Some(3), "what it alone had is overwritten");
     }
 }
@@ -96,9 +94,7 @@ fn a_leader_that_is_cut_off_serves_nothing_and_is_replayed_when_it_learns_that_a
     assert_eq!(trio.drain(new), [1, 2]);
     assert!(trio.publish(new, 4..=4));
     trio.heal();
-    for _ in 0..10 {
-        trio.tick();
-    }
+    trio.ticks(10);
     assert!(!trio.queue(old).leads());
     assert_eq!(trio.left(old), [], "what was not committed never leaves");
     assert_eq!(trio.messages(old), Some(3));
@@ -149,9 +145,7 @@ fn a_follower_that_was_away_has_everything_soon_after_its_return() {
         trio.settle();
     }
     trio.start(away);
-    for _ in 0..10 {
-        trio.tick();
-    }
+    trio.ticks(10);
     assert_eq!(trio.messages(away), Some(400));
 }
 
@@ -167,9 +161,7 @@ fn a_leader_whose_disk_fails_leads_no_longer_and_what_it_could_not_write_was_nev
     assert!(trio.publish(old, 3..=3));
     trio.settle();
     trio.heal();
-    for _ in 0..10 {
-        trio.tick();
-    }
+    trio.ticks(10);
     assert!(!trio.queue(old).leads(), "within a second");
     let new = trio.leader_of(&others(old));
     assert_eq!(trio.left(old), []);

@@ -150,9 +150,7 @@ fn run(steps: &[Step]) {
 fn judge(mut trio: Trio, clients: &Clients) {
     trio.heal();
     trio.hung.clear();
-    for _ in 0..40 {
-        trio.tick();
-    }
+    trio.ticks(40);
     // A leader that holds messages for clients that are gone hands over: its successor has all of them.
     let old = trio.leader();
     trio.crash(old, 1);
@@ -165,9 +163,7 @@ fn judge(mut trio: Trio, clients: &Clients) {
         let kept = there.contains(number) || clients.acked.contains(number);
         assert!(kept, "{number} was confirmed and is lost");
     }
-    for _ in 0..40 {
-        trio.tick();
-    }
+    trio.ticks(40);
     let applied = NODES.map(|id| trio.queue(id).applied());
     assert_eq!(applied, [applied[0]; 3], "all have the same");
     let messages = NODES.map(|id| trio.messages(id));

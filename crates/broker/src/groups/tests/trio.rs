@@ -165,6 +165,11 @@ impl Trio {
         self.settle();
     }
 
+    /// So many ticks.
+    pub fn ticks(&self, count: usize) {
+        (0..count).for_each(|_| self.tick());
+    }
+
     /// Lets the disks and the network do what there is to do.
     pub fn settle(&self) {
         loop {
