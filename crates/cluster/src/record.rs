@@ -1,7 +1,7 @@
 //! What a member writes to its node's log.
 //!
 //! An entry is a record of [`Kind::GROUP`]: [`GroupEntry`], one byte that says what it is, and its bytes. What a member
-//! has promised is a record of [`Kind::HARD_STATE`].
+//! has promised is a record of [`Kind::HARD_STATE`]. Bytes are encoded where they are to stay: a body is copied once.
 
 use crate::encoding::Malformed;
 use crate::identity::GroupId;
@@ -12,9 +12,46 @@ use storage::{GroupEntry, HardState, JournalId, Kind};
 
 /// A record that belongs into the node's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    pub journal: JournalId,
-    pub payload: Vec<u8>,
+pub enum Record {
+    /// An entry of a group. Its bytes are those that were proposed or came in a frame, not a copy.
+    Entry {
+        group: GroupId,
+        at: Mark,
+        kind: u8,
+        bytes: Bytes,
+    },
+    /// What this node's member of a group has promised.
+    Promise { group: GroupId, promise: HardState },
+}
+
+impl Record {
+    /// Whose record it is.
+    pub fn journal(&self) -> JournalId {
+        match self {
+            Self::Entry { group, .. } => JournalId::new(Kind::GROUP, group.0),
+            Self::Promise { group, .. } => JournalId::new(Kind::HARD_STATE, group.0),
+        }
+    }
+
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Entry { at, kind, bytes, .. } => {
+                let Mark { index, term } = *at;
+                GroupEntry { term, index }.encode(out);
+                out.push(*kind);
+                out.extend_from_slice(bytes);
+            }
+            Self::Promise { promise, .. } => promise.encode(out),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn payload(&self) -> Bytes {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out.into()
+    }
 }
 
 /// A place in a group's log: an index, and the term of the entry that is there.
@@ -58,21 +95,13 @@ pub(crate) fn entry(mark: Mark, kind: u8, bytes: Bytes) -> Result<Entry, Malform
 }
 
 pub(crate) fn entry_record(group: GroupId, entry: &Entry) -> Record {
-    let bytes = bytes_of(entry);
-    let mut payload = Vec::with_capacity(17 + bytes.len());
     let (term, index) = (entry.term, entry.index);
-    GroupEntry { term, index }.encode(&mut payload);
-    payload.push(kind_of(entry));
-    payload.extend_from_slice(bytes);
-    let journal = JournalId::new(Kind::GROUP, group.0);
-    Record { journal, payload }
-}
-
-pub(crate) fn promise_record(group: GroupId, promise: HardState) -> Record {
-    let mut payload = Vec::with_capacity(24);
-    promise.encode(&mut payload);
-    let journal = JournalId::new(Kind::HARD_STATE, group.0);
-    Record { journal, payload }
+    Record::Entry {
+        group,
+        at: Mark { index, term },
+        kind: kind_of(entry),
+        bytes: bytes_of(entry).clone(),
+    }
 }
 
 /// What a record of [`Kind::GROUP`] is of: its place, and the bytes that were proposed; these are empty for what nobody

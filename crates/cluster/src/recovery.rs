@@ -128,7 +128,7 @@ mod tests {
     fn written(term: u64, index: u64) -> Bytes {
         let mark = Mark { index, term };
         let entry = entry(mark, 0, Bytes::from_static(b"x")).unwrap();
-        entry_record(GroupId(1), &entry).payload.into()
+        entry_record(GroupId(1), &entry).payload()
     }
 
     fn empty(base: Mark, applied: u64) -> Recovered {

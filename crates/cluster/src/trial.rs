@@ -8,7 +8,6 @@ use crate::{
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use storage::{GroupEntry, Kind};
 
 pub const GROUP: GroupId = GroupId(1);
 
@@ -121,10 +120,11 @@ impl Trial {
 
     fn write(&mut self, node: u32, records: &[Record]) {
         let log = self.log.entry(node).or_default();
-        for record in records.iter().filter(|record| record.journal.kind == Kind::GROUP) {
-            let (entry, _) = GroupEntry::decode(&record.payload).unwrap();
-            log.split_off(&entry.index);
-            log.insert(entry.index, record.payload.clone().into());
+        for record in records {
+            if let Record::Entry { at, .. } = record {
+                log.split_off(&at.index);
+                log.insert(at.index, record.payload());
+            }
         }
     }
 

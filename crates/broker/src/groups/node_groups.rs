@@ -243,7 +243,7 @@ impl NodeGroups {
         let promise = Promise::Batch(groups, number);
         self.node.log.append_with(std::iter::once(promise), |batch| {
             for record in records {
-                batch.record(record.journal, |out| out.extend_from_slice(&record.payload));
+                batch.record(record.journal(), |out| record.encode(out));
             }
         });
     }

@@ -330,7 +330,7 @@ fn a_checkpoint_above_the_commit_index_that_was_written_opens_and_one_above_the_
         member.promise(&promise).unwrap();
         for index in 1..=entries {
             let entry = entry(Mark { index, term: 1 }, 0, Bytes::new()).unwrap();
-            member.entry(&entry_record(GROUP, &entry).payload.into()).unwrap();
+            member.entry(&entry_record(GROUP, &entry).payload()).unwrap();
         }
         member
     };

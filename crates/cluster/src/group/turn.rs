@@ -4,7 +4,7 @@ use super::Group;
 use crate::frame::Item;
 use crate::identity::{GroupId, MemberId, NodeId};
 use crate::membership::{Membership, decode_change, to_library};
-use crate::record::{Mark, Record, bytes_of, entry_record, promise_record};
+use crate::record::{Mark, Record, bytes_of, entry_record};
 use crate::settings::Settings;
 use bytes::Bytes;
 use raft::Ready;
@@ -246,7 +246,8 @@ impl Group {
             vote: raft.vote,
             commit: commit.max(self.written.commit),
         };
-        out.append.push(promise_record(self.id, self.written));
+        let (group, promise) = (self.id, self.written);
+        out.append.push(Record::Promise { group, promise });
     }
 
     /// The index of the snapshot that was restored, 0 if there was none.

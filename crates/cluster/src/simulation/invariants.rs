@@ -14,7 +14,7 @@ pub struct Invariants {
     /// What was told to become the entry of an index in a term.
     promised: BTreeMap<(GroupId, u64, u64), (MemberId, Bytes)>,
     /// The term before each entry, and its bytes, by index and term.
-    entries: BTreeMap<(GroupId, u64, u64), (u64, Vec<u8>)>,
+    entries: BTreeMap<(GroupId, u64, u64), (u64, Bytes)>,
     /// For whom a member voted in a term.
     votes: BTreeMap<(GroupId, u64, u64), u64>,
     /// The latest members that were committed anywhere.
@@ -51,7 +51,7 @@ impl Invariants {
         let Some(before) = term_at(group, at.index - 1) else {
             return;
         };
-        let entry = (before, record.payload.clone());
+        let entry = (before, record.payload());
         let first = self
             .entries
             .entry((group, at.index, at.term))

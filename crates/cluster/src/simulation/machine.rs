@@ -4,7 +4,7 @@ use crate::mutant::Mutant;
 use crate::{Disk, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered, Settings};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use storage::{GroupEntry, Kind};
+use storage::Kind;
 
 /// The durable contents of a member: in the simulation, how far they go.
 #[derive(Clone)]
@@ -82,17 +82,17 @@ impl Machine {
             let Checkpoint { base, at, members } = checkpoint;
             let mut member = Recovered::at(me, *base, at.index, members.clone());
             let mut promised = false;
-            for record in self.synced.iter().filter(|r| r.journal.number == group.0) {
-                match record.journal.kind {
-                    Kind::GROUP => member.entry(&Bytes::from(record.payload.clone())).unwrap(),
+            for record in self.synced.iter().filter(|r| r.journal().number == group.0) {
+                match record.journal().kind {
+                    Kind::GROUP => member.entry(&record.payload()).unwrap(),
                     // It keeps the term, and nobody was voted for.
                     _ if Mutant::VoteNotSynced.is_on() => {
-                        let mut payload = record.payload.clone();
+                        let mut payload = record.payload().to_vec();
                         payload[8..16].fill(0);
                         member.promise(&payload).unwrap();
                     }
                     _ if Mutant::TermNotSynced.is_on() && std::mem::replace(&mut promised, true) => {}
-                    _ => member.promise(&record.payload).unwrap(),
+                    _ => member.promise(&record.payload()).unwrap(),
                 }
             }
             groups.open(*group, member).unwrap();
@@ -216,24 +216,25 @@ impl Machine {
 
     /// Entries of a group's log, as they are read for somebody who lags.
     pub fn read(&self, group: GroupId, from: u64, to: u64) -> Vec<Bytes> {
-        let mut log: BTreeMap<u64, &Vec<u8>> = BTreeMap::new();
+        let mut log = BTreeMap::new();
         let all = self
             .synced
             .iter()
             .chain(self.unsynced.iter().flat_map(|(_, records)| records));
-        for record in all.filter(|r| r.journal.kind == Kind::GROUP && r.journal.number == group.0) {
-            let (head, _) = GroupEntry::decode(&record.payload).unwrap();
-            log.split_off(&head.index);
-            log.insert(head.index, &record.payload);
+        for record in all {
+            if let Some((_, at)) = place(record).filter(|(of, _)| *of == group) {
+                log.split_off(&at.index);
+                log.insert(at.index, record);
+            }
         }
-        log.range(from..to)
-            .map(|(_, payload)| Bytes::from((*payload).clone()))
-            .collect()
+        log.range(from..to).map(|(_, record)| record.payload()).collect()
     }
 }
 
 /// Which entry a record is, if it is one.
 pub fn place(record: &Record) -> Option<(GroupId, Mark)> {
-    let (GroupEntry { term, index }, _) = GroupEntry::decode(&record.payload)?;
-    (record.journal.kind == Kind::GROUP).then_some((GroupId(record.journal.number), Mark { index, term }))
+    match record {
+        Record::Entry { group, at, .. } => Some((*group, *at)),
+        Record::Promise { .. } => None,
+    }
 }
