@@ -118,6 +118,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 News::Proven { term } => self.proven(term, act),
                 News::Deposed => self.step_down(),
                 News::Leader(leader) => self.leader = leader,
+                other => tracing::debug!(area = "groups", "{other:?} is not taken yet"),
             }
         }
     }

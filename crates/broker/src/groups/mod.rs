@@ -32,13 +32,15 @@ mod journal;
 mod node_groups;
 mod replay;
 mod standing;
+mod transfer;
 
 pub use crate::node::ends::{Ends, Receipt};
 pub use host::ReplicatedHost;
 pub use hosted::{Act, Hosted};
 pub use journal::ReplicatedJournal;
-pub use node_groups::{Links, Member, News, NodeGroups};
+pub use node_groups::{Links, Member, News, NodeGroups, Observer};
 pub use replay::{Replay, block_at};
+pub use transfer::Bulk;
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,18 @@
 //! A node's groups, turned by whoever brings them something.
 
 use super::standing::Standing;
+use super::transfer::{self, Bulk};
 use crate::node::Node;
 use crate::node::promise::{Batches, Promise};
 use bytes::Bytes;
-use cluster::{Committed, Damage, Disk, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Status};
-use std::collections::BTreeMap;
+use cluster::{
+    Committed, Damage, Disk, Event, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered,
+    Refused, Status, Step,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
@@ -24,6 +28,16 @@ pub trait Links: Send + Sync {
     /// Sends a frame to a peer, behind those before it; it may be lost. Called under the lock of the groups: it waits
     /// for nothing and brings the groups nothing.
     fn send(&self, to: NodeId, frame: Bytes);
+
+    /// The same for contents and bodies, in a lane of their own: what is sent here delays no frame of the other one.
+    fn bulk(&self, to: NodeId, frame: Bytes);
+}
+
+/// Who decides which groups and members there are, and what becomes of peers.
+pub trait Observer: Send + Sync {
+    /// Takes note of it: [`Event::Lost`], [`Event::Gone`], [`Event::Unknown`], [`Event::Suspected`] or
+    /// [`Event::Heard`]. Called without a lock.
+    fn observe(&self, event: Event);
 }
 
 /// Whose a group's member on this node is.
@@ -48,6 +62,23 @@ pub enum News {
     Deposed,
     /// Somebody else leads, or nobody.
     Leader(Option<MemberId>),
+    /// These are the members from this index on. Told before the entries that the same turn commits.
+    Members { index: u64, members: Membership },
+    /// A member elsewhere needs contents, and the last checkpoint's are too old for it: a later one is to be taken.
+    Checkpoint,
+    /// The entries up to here can't be had any more: the contents are to be fetched, from this member or from another
+    /// one. Once they are durable, [`NodeGroups::installed`] is called.
+    Fetch {
+        from: MemberId,
+        at: Mark,
+        members: Membership,
+    },
+    /// The member was removed from its group.
+    Removed,
+    /// What a peer's member of the group sent beside entries.
+    Bulk(Bulk),
+    /// So much time has passed: for what is asked again, or given up. Told while it wants ticks.
+    Tick,
 }
 
 /// What is brought to the groups.
@@ -59,6 +90,9 @@ enum Mail {
     Propose(GroupId, u64, Vec<Bytes>),
     Prove(GroupId, u64),
     Read(GroupId, u64, Vec<Bytes>),
+    Bulk(NodeId, Bytes),
+    Installed(GroupId, u64),
+    Checkpointed(GroupId, u64, u64),
 }
 
 /// A node's members of all groups. See the module.
@@ -67,8 +101,11 @@ pub struct NodeGroups {
     node: Arc<Node>,
     links: Arc<dyn Links>,
     state: Mutex<State>,
+    observer: OnceLock<Weak<dyn Observer>>,
     mailbox: Mutex<Vec<Mail>>,
     mail: AtomicBool,
+    /// Groups whose members are told of ticks.
+    ticking: Mutex<BTreeSet<GroupId>>,
 }
 
 struct State {
@@ -87,9 +124,16 @@ impl NodeGroups {
                 groups,
                 standings: BTreeMap::new(),
             }),
+            observer: OnceLock::new(),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
+            ticking: Mutex::default(),
         })
+    }
+
+    /// Has this one observe them from now on; the first one stays.
+    pub fn observed_by(&self, observer: Weak<dyn Observer>) {
+        let _ = self.observer.set(observer);
     }
 
     /// The node that they belong to.
@@ -132,6 +176,27 @@ impl NodeGroups {
         self.bring(Mail::Frame(from, frame));
     }
 
+    /// The same for a frame of the bulk lane.
+    pub fn bulk(&self, from: NodeId, frame: Bytes) {
+        self.bring(Mail::Bulk(from, frame));
+    }
+
+    /// Changes the members of a group that is led here.
+    ///
+    /// # Errors
+    /// It isn't led here, another change is under way, or it can't be.
+    pub fn change(&self, group: GroupId, steps: &[Step]) -> Result<(), Refused> {
+        self.with(|state| state.groups.change(group, steps))
+    }
+
+    /// Hands the leadership of a group over to this member.
+    ///
+    /// # Errors
+    /// It isn't led here, a change of members is under way, or `to` can't lead.
+    pub fn transfer(&self, group: GroupId, to: MemberId) -> Result<(), Refused> {
+        self.with(|state| state.groups.transfer(group, to))
+    }
+
     /// The link to a peer is down.
     pub fn suspect(&self, peer: NodeId) {
         self.bring(Mail::Suspect(peer));
@@ -168,6 +233,27 @@ impl NodeGroups {
         self.put(Mail::Prove(group, term));
     }
 
+    /// The contents that [`News::Fetch`] asked for are durable, as a checkpoint at this index or behind it. For hosts,
+    /// as [`NodeGroups::propose`] is.
+    pub fn installed(&self, group: GroupId, index: u64) {
+        self.put(Mail::Installed(group, index));
+    }
+
+    /// The contents at this index are durable, as a checkpoint that other members can be sent; of the log members need
+    /// what is behind `keep`. For hosts, as [`NodeGroups::propose`] is.
+    pub fn checkpointed(&self, group: GroupId, index: u64, keep: u64) {
+        self.put(Mail::Checkpointed(group, index, keep));
+    }
+
+    /// Whether the group's member is told of ticks. For hosts, as [`NodeGroups::propose`] is.
+    pub fn ticks(&self, group: GroupId, wanted: bool) {
+        let mut ticking = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
+        match wanted {
+            true => ticking.insert(group),
+            false => ticking.remove(&group),
+        };
+    }
+
     fn bring(&self, mail: Mail) {
         self.put(mail);
         self.turn();
@@ -199,9 +285,10 @@ impl NodeGroups {
             let Ok(mut state) = self.state.try_lock() else {
                 return;
             };
-            let concerned = self.turn_once(&mut state);
+            let Concerned { members, observed } = self.turn_once(&mut state);
             drop(state);
-            concerned.into_iter().for_each(|member| member.turn());
+            members.into_values().for_each(|member| member.turn());
+            self.observe(observed);
         }
         if self.mail.load(Ordering::SeqCst)
             && let Some(groups) = self.myself.upgrade()
@@ -210,11 +297,33 @@ impl NodeGroups {
         }
     }
 
-    fn turn_once(&self, state: &mut State) -> Vec<Arc<dyn Member>> {
+    fn observe(&self, events: Vec<Event>) {
+        let observer = self.observer.get().and_then(Weak::upgrade);
+        for event in events {
+            match &event {
+                Event::Suspected(node) => tracing::warn!(area = "groups", "node {} is not heard of", node.0),
+                Event::Heard(node) => tracing::info!(area = "groups", "node {} is heard of", node.0),
+                other => tracing::debug!(area = "groups", "{other:?}"),
+            }
+            if let Some(observer) = &observer {
+                observer.observe(event);
+            }
+        }
+    }
+
+    fn turn_once(&self, state: &mut State) -> Concerned {
         let mut concerned = Concerned::default();
         self.mail.store(false, Ordering::SeqCst);
         let mailbox = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
-        mailbox.into_iter().for_each(|mail| state.take(mail));
+        for mail in mailbox {
+            if let Mail::Tick(_) = mail {
+                let ticking = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
+                ticking
+                    .iter()
+                    .for_each(|group| concerned.tell_one(*group, &state.standings, News::Tick));
+            }
+            state.take(mail, &mut concerned);
+        }
         loop {
             let turn = state.groups.turn();
             self.append(turn.number, &turn.append);
@@ -227,7 +336,7 @@ impl NodeGroups {
                 self.read(group, from, to);
             });
             if !more {
-                return concerned.0.into_values().collect();
+                return concerned;
             }
         }
     }
@@ -269,7 +378,10 @@ impl NodeGroups {
 }
 
 impl State {
-    fn take(&mut self, mail: Mail) {
+    fn take(&mut self, mail: Mail, concerned: &mut Concerned) {
+        if let Mail::Bulk(from, frame) = mail {
+            return self.take_bulk(from, &frame, concerned);
+        }
         let Self { groups, standings } = self;
         match mail {
             Mail::Frame(from, frame) => {
@@ -294,6 +406,39 @@ impl State {
                 }
             }
             Mail::Read(group, from, payloads) => groups.fetched(group, from, &payloads),
+            Mail::Installed(group, index) => {
+                if !groups.installed(group, index) {
+                    tracing::debug!(
+                        area = "groups",
+                        "{group:?}: contents at {index} are not waited for"
+                    );
+                }
+            }
+            Mail::Checkpointed(group, index, keep) => groups.checkpointed(group, index, keep),
+            Mail::Bulk(..) => {}
+        }
+    }
+
+    /// A peer of which an earlier start than this is known is gone, and what it says counts no more.
+    fn take_bulk(&mut self, from: NodeId, frame: &Bytes, concerned: &mut Concerned) {
+        let Some((group, bulk)) = transfer::read_header(from, frame) else {
+            tracing::error!(
+                area = "groups",
+                "node {} sends contents that can't be read",
+                from.0
+            );
+            return;
+        };
+        match self.groups.incarnation_of(from) {
+            Some(known) if bulk.incarnation >= known => {
+                concerned.tell_one(group, &self.standings, News::Bulk(bulk))
+            }
+            known => tracing::warn!(
+                area = "groups",
+                "node {} of start {} speaks of contents; known is {known:?}",
+                from.0,
+                bulk.incarnation
+            ),
         }
     }
 
@@ -305,18 +450,12 @@ impl State {
         concerned: &mut Concerned,
         read: &mut dyn FnMut(GroupId, u64, u64),
     ) -> bool {
-        let Self { groups, standings } = self;
         let mut more = false;
         // First who leads: what is committed under another leader than the one that decided it, is not for the latter to let go.
         for event in &events {
-            if let Event::Leader { group, term, leader } = event
-                && let Some(standing) = standings.get_mut(group)
-            {
-                let here = groups.status(*group).map(|status| status.me);
-                let news = standing.led(*term, *leader, here);
-                concerned.tell(*group, standing, news);
-            }
+            self.tell_first(event, concerned);
         }
+        let Self { groups, standings } = self;
         let mut committed = committed.into_iter().peekable();
         while let Some(group) = committed.peek().map(|first| first.group) {
             let of_group = std::iter::from_fn(|| committed.next_if(|next| next.group == group));
@@ -330,35 +469,81 @@ impl State {
             }
         }
         for event in events {
-            match event {
-                Event::Read { group, from, to } => read(group, from, to),
-                Event::Proven { group, question, .. } => {
-                    if let Some(standing) = standings.get_mut(&group) {
-                        let news = standing.proven(question);
-                        concerned.tell(group, standing, news);
-                    }
-                }
-                Event::Unproven { group, question } => {
-                    if let Some(standing) = standings.get_mut(&group) {
-                        more |= standing.unproven(group, question, groups);
-                    }
-                }
-                Event::Suspected(node) => tracing::warn!(area = "groups", "node {} is not heard of", node.0),
-                Event::Heard(node) => tracing::info!(area = "groups", "node {} is heard of", node.0),
-                // What was not taken is dropped with the machine that decided it: its member has been told by now.
-                Event::Leader { .. } | Event::Returned { .. } => {}
-                // Who the members are and which groups exist is for the catalog to say; nobody asks for contents while
-                // logs are whole.
-                other => tracing::debug!(area = "groups", "{other:?}"),
-            }
+            more |= self.tell_last(event, concerned, read);
         }
         more
     }
+
+    /// Who leads and who the members are.
+    fn tell_first(&mut self, event: &Event, concerned: &mut Concerned) {
+        let Self { groups, standings } = self;
+        match event {
+            Event::Leader { group, term, leader } => {
+                if let Some(standing) = standings.get_mut(group) {
+                    let here = groups.status(*group).map(|status| status.me);
+                    let news = standing.led(*term, *leader, here);
+                    concerned.tell(*group, standing, news);
+                }
+            }
+            Event::Members {
+                group,
+                index,
+                members,
+            } => {
+                let (index, members) = (*index, members.clone());
+                concerned.tell_one(*group, standings, News::Members { index, members });
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything else that happened beside what is committed. Whether that made the groups have something to say.
+    fn tell_last(
+        &mut self,
+        event: Event,
+        concerned: &mut Concerned,
+        read: &mut dyn FnMut(GroupId, u64, u64),
+    ) -> bool {
+        let Self { groups, standings } = self;
+        match event {
+            Event::Read { group, from, to } => read(group, from, to),
+            Event::Proven { group, question, .. } => {
+                if let Some(standing) = standings.get_mut(&group) {
+                    let news = standing.proven(question);
+                    concerned.tell(group, standing, news);
+                }
+            }
+            Event::Unproven { group, question } => {
+                if let Some(standing) = standings.get_mut(&group) {
+                    return standing.unproven(group, question, groups);
+                }
+            }
+            Event::Checkpoint(group) => concerned.tell_one(group, standings, News::Checkpoint),
+            Event::Removed(group) => concerned.tell_one(group, standings, News::Removed),
+            Event::Fetch {
+                group,
+                from,
+                at,
+                members,
+            } => concerned.tell_one(group, standings, News::Fetch { from, at, members }),
+            Event::Lost { .. }
+            | Event::Gone { .. }
+            | Event::Unknown { .. }
+            | Event::Suspected(_)
+            | Event::Heard(_) => concerned.observed.push(event),
+            // What was not taken is dropped with the machine that decided it: its member has been told by now.
+            Event::Leader { .. } | Event::Members { .. } | Event::Returned { .. } => {}
+        }
+        false
+    }
 }
 
-/// The members that a turn concerns, each once.
+/// Whom a turn concerns: members, each once, and what the observer is told.
 #[derive(Default)]
-struct Concerned(BTreeMap<GroupId, Arc<dyn Member>>);
+struct Concerned {
+    members: BTreeMap<GroupId, Arc<dyn Member>>,
+    observed: Vec<Event>,
+}
 
 impl Concerned {
     fn tell(&mut self, group: GroupId, standing: &Standing, news: Vec<News>) {
@@ -366,7 +551,13 @@ impl Concerned {
             && let Some(member) = standing.member.upgrade()
         {
             member.tell(news);
-            self.0.insert(group, member);
+            self.members.insert(group, member);
+        }
+    }
+
+    fn tell_one(&mut self, group: GroupId, standings: &BTreeMap<GroupId, Standing>, news: News) {
+        if let Some(standing) = standings.get(&group) {
+            self.tell(group, standing, vec![news]);
         }
     }
 }

@@ -105,7 +105,8 @@ fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_conte
     };
     assert!(events.iter().any(fetch), "{events:?}");
     assert_eq!(groups.status(GROUP).unwrap().committed, 0);
-    assert!(groups.installed(GROUP, 5));
+    assert!(!groups.installed(GROUP, 4), "that is not what was offered");
+    assert!(groups.installed(GROUP, 7), "later contents have it all");
     synced_turn(&mut groups);
     let status = groups.status(GROUP).unwrap();
     assert_eq!((status.base, status.committed), (Mark { index: 5, term: 2 }, 5));

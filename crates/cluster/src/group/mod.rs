@@ -389,13 +389,14 @@ impl Group {
         ))
     }
 
-    /// The contents of the snapshot at `index` are durable here. Whether the member goes on from there.
+    /// The contents at `index` are durable here, and with them those of every snapshot up to there. Whether the member
+    /// goes on from the one that was offered.
     pub fn installed(&mut self, index: u64) -> bool {
-        let Some(message) = self.installing.take() else {
+        let offered = |message: &Message| message.get_snapshot().get_metadata().index;
+        let Some(message) = self.installing.take_if(|message| offered(message) <= index) else {
             return false;
         };
-        let offered = message.get_snapshot().get_metadata().index;
-        if offered != index || message.term < self.term() || self.has(&message) {
+        if message.term < self.term() || self.has(&message) {
             return false;
         }
         self.wake();

@@ -124,6 +124,11 @@ impl Groups {
         self.node
     }
 
+    /// The latest start of a peer that was heard of, 0 if there was none; `None` if it is no peer.
+    pub fn incarnation_of(&self, node: NodeId) -> Option<u64> {
+        self.peers.incarnation_of(node)
+    }
+
     /// How many groups are awake.
     pub fn awake(&self) -> usize {
         self.slots.awake()
@@ -179,8 +184,8 @@ impl Groups {
         self.with(group, |group, _, _| group.transfer(to))?
     }
 
-    /// The contents of the snapshot that [`Event::Fetch`] asked for are durable here. Whether the member goes on from
-    /// there; if not, the checkpoint is of no use any more.
+    /// The contents at `index` are durable here: those that [`Event::Fetch`] asked for, or later ones. Whether the
+    /// member goes on from what was asked for; of later contents the host is told entries that it has.
     pub fn installed(&mut self, group: GroupId, index: u64) -> bool {
         self.with(group, |group, _, _| group.installed(index))
             .unwrap_or(false)

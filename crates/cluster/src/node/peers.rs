@@ -107,6 +107,10 @@ impl Peers {
         cut
     }
 
+    pub fn incarnation_of(&self, node: NodeId) -> Option<u64> {
+        self.list.get(&node).map(|peer| peer.incarnation)
+    }
+
     pub fn said(&mut self, node: NodeId) {
         if let Some(peer) = self.list.get_mut(&node) {
             peer.said = true;

@@ -196,3 +196,32 @@ fn what_comes_while_somebody_looks_at_a_queue_is_taken_when_they_have_looked() {
     });
     assert_eq!(trio.left(leader), [Left::Confirm(1)]);
 }
+
+#[test]
+fn whoever_observes_is_told_of_a_peer_that_is_silent_and_of_its_return() {
+    use crate::groups::Observer;
+    use cluster::{Event, NodeId};
+    use std::sync::{Arc, Mutex, Weak};
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<Event>>);
+    impl Observer for Seen {
+        fn observe(&self, event: Event) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    let silent = others(leader)[0];
+    let seen = Arc::new(Seen::default());
+    let observer: Arc<dyn Observer> = seen.clone();
+    let observer: Weak<dyn Observer> = Arc::downgrade(&observer);
+    trio.groups(leader).observed_by(observer);
+    trio.isolate(silent);
+    trio.ticks(20);
+    trio.heal();
+    trio.ticks(5);
+    let expected = [Event::Suspected(NodeId(silent)), Event::Heard(NodeId(silent))];
+    assert_eq!(*seen.0.lock().unwrap(), expected);
+}

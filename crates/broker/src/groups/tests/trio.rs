@@ -3,7 +3,7 @@
 use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::groups::alone::{self, Alone, Found};
-use crate::groups::{Hosted, Links, Member, block_at};
+use crate::groups::{Hosted, Links, Member, NodeGroups, block_at};
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Recovered, Settings};
@@ -32,8 +32,15 @@ pub enum Left {
     Other,
 }
 
-/// Frames under way: from, to, bytes.
-type Network = Arc<Mutex<VecDeque<(u32, u32, Bytes)>>>;
+/// The lane that a frame is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    Entries,
+    Bulk,
+}
+
+/// Frames under way: from, to, in which lane, bytes.
+type Network = Arc<Mutex<VecDeque<(u32, u32, Lane, Bytes)>>>;
 
 struct Link {
     from: u32,
@@ -42,7 +49,13 @@ struct Link {
 
 impl Links for Link {
     fn send(&self, to: NodeId, frame: Bytes) {
-        self.network.lock().unwrap().push_back((self.from, to.0, frame));
+        let under_way = (self.from, to.0, Lane::Entries, frame);
+        self.network.lock().unwrap().push_back(under_way);
+    }
+
+    fn bulk(&self, to: NodeId, frame: Bytes) {
+        let under_way = (self.from, to.0, Lane::Bulk, frame);
+        self.network.lock().unwrap().push_back(under_way);
     }
 }
 
@@ -135,6 +148,10 @@ impl Trio {
         &self.life(id).queue
     }
 
+    pub fn groups(&self, id: u32) -> &NodeGroups {
+        &self.life(id).alone.groups
+    }
+
     pub fn syncs(&self, id: u32) -> u64 {
         self.life(id).alone.node.log.syncs()
     }
@@ -148,7 +165,7 @@ impl Trio {
         *disk = disk.crash(seed);
         life.world.abandon();
         self.hung.remove(&id);
-        self.network.lock().unwrap().retain(|(from, _, _)| *from != id);
+        self.network.lock().unwrap().retain(|(from, ..)| *from != id);
         std::mem::take(&mut *life.left.lock().unwrap())
     }
 
@@ -193,11 +210,15 @@ impl Trio {
     /// Brings the next frame that arrives. False if none is under way.
     pub fn deliver_one(&self) -> bool {
         loop {
-            let Some((from, to, frame)) = self.network.lock().unwrap().pop_front() else {
+            let Some((from, to, lane, frame)) = self.network.lock().unwrap().pop_front() else {
                 return false;
             };
             if !self.cut.contains(&(from, to)) && self.is_up(to) {
-                self.life(to).alone.groups.receive(NodeId(from), frame);
+                let groups = &self.life(to).alone.groups;
+                match lane {
+                    Lane::Entries => groups.receive(NodeId(from), frame),
+                    Lane::Bulk => groups.bulk(NodeId(from), frame),
+                }
                 return true;
             }
         }
