@@ -5,7 +5,8 @@
 //! ```text
 //! kind  1  the catalog's journal                          2  a queue's journal
 //!       3  a deduplication cache's journal                4  entries of a replicated journal (a group)
-//!       5  what a group's member has promised to others   0  the log's own records
+//!       5  what a group's member has promised to others   6  what it alone remembers of the group's contents
+//!       0  the log's own records
 //! ```
 
 use std::fmt;
@@ -28,6 +29,9 @@ impl Kind {
     pub const GROUP: Self = Self(4);
     /// What a group's member has promised, see [`HardState`]; the number is the group's. The latest counts.
     pub const HARD_STATE: Self = Self(5);
+    /// What a group's member remembers of the group's contents, for itself: checkpoints, and where on this node bodies lie. The
+    /// number is the group's.
+    pub const MEMBER: Self = Self(6);
 }
 
 /// The name of a journal. Numbers are given out by whoever keeps it; those of one kind say nothing about another one's.
@@ -54,6 +58,7 @@ impl fmt::Display for JournalId {
             Kind::CACHE => write!(f, "deduplication cache {number}"),
             Kind::GROUP => write!(f, "group {number}"),
             Kind::HARD_STATE => write!(f, "the votes of group {number}"),
+            Kind::MEMBER => write!(f, "the contents of group {number}"),
             Kind(other) => write!(f, "journal {number} of the unknown kind {other}"),
         }
     }

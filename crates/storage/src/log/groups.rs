@@ -176,6 +176,15 @@ impl GroupIndex {
         Some((group.spots.front()?.index, group.last))
     }
 
+    /// Of this index and above, a group's entries stand at this position or behind; of some below they may, too. Behind the last
+    /// one if that is of none.
+    pub(crate) fn index_from(&self, group: u64, at: Position) -> Option<u64> {
+        let group = self.groups.get(&group)?;
+        let after = group.spots.partition_point(|spot| spot.position < at.0);
+        let behind = group.last.saturating_add(1);
+        Some(group.spots.get(after).map_or(behind, |spot| spot.index))
+    }
+
     /// A group's entries below this index are not needed any more. Returns the position before which no entry is needed; `end` is
     /// the log's.
     pub(crate) fn release(&mut self, number: u64, below: u64, end: Position) -> Position {
@@ -268,6 +277,18 @@ mod tests {
         assert_eq!(index.stretch(8, 1), None);
         let stretch = index.stretch(7, 19).unwrap();
         assert_eq!((stretch.begin, stretch.below), (at(12), 20));
+    }
+
+    #[test]
+    fn of_which_entries_a_position_has_to_be_kept_is_known_to_the_next_spot() {
+        let mut index = GroupIndex::default();
+        let end = noted(&mut index, 1..=40, 100, STRETCH / 10);
+        let at = |entry: u64| 100 + (entry - 1) * (STRETCH / 10);
+        let from = |position: u64| index.index_from(7, Position(position)).unwrap();
+        assert_eq!((from(0), from(at(1))), (1, 1));
+        assert_eq!((from(at(1) + 1), from(at(12))), (12, 12));
+        assert_eq!((from(at(34) + 1), from(end)), (41, 41));
+        assert_eq!(index.index_from(8, Position(0)), None);
     }
 
     #[test]

@@ -359,11 +359,12 @@ impl Batch<'_> {
         self.release(JournalId::new(Kind::GROUP, group), before);
     }
 
-    /// A group has no member here any more: neither its entries nor its promises are needed. What its tail has is not concerned,
-    /// see [`Log::forget_group`](super::Log::forget_group).
+    /// A group has no member here any more: neither its entries, nor its promises, nor its contents are needed. What its tail has
+    /// is not concerned, see [`Log::forget_group`](super::Log::forget_group).
     pub fn forget_group(&mut self, group: u64) {
-        self.forget(JournalId::new(Kind::GROUP, group));
-        self.forget(JournalId::new(Kind::HARD_STATE, group));
+        for kind in [Kind::GROUP, Kind::HARD_STATE, Kind::MEMBER] {
+            self.forget(JournalId::new(kind, group));
+        }
     }
 
     /// Like [`Log::forget`](super::Log::forget), as part of this batch.

@@ -51,6 +51,12 @@ impl Log {
         self.shared.lock().groups.span(group)
     }
 
+    /// What has to be needed no more of a group if nothing is to be needed of what stands before this position: its entries below
+    /// the index that is returned. `None` if the log has no entries of it.
+    pub fn group_index_from(&self, group: u64, at: Position) -> Option<u64> {
+        self.shared.lock().groups.index_from(group, at)
+    }
+
     /// The entries from `index` on as far as they lie together, in the log or in the tail; one at least.
     fn some_entries(&self, group: u64, index: u64) -> Result<Entries, StorageError> {
         let gone = match self.stretch_entries(group, index) {

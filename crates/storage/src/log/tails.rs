@@ -240,7 +240,7 @@ impl Log {
         self.tails.get().map_or(0, |tails| tails.books().bytes)
     }
 
-    /// A group has no member here any more: its entries, its promises and its tail are not needed.
+    /// A group has no member here any more: its entries, its promises, its contents and its tail are not needed.
     pub fn forget_group(&self, group: u64) {
         self.append(|batch| batch.forget_group(group));
         self.release_tail(group, u64::MAX);
