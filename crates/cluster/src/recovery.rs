@@ -51,6 +51,15 @@ impl Recovered {
         }
     }
 
+    /// Its contents go beyond their checkpoint, up to `applied`, since everything up to there is known to be committed;
+    /// `membership` is of there. Called before anything is added that the node's log has.
+    pub fn known(&mut self, applied: u64, membership: Membership) {
+        if applied > self.applied {
+            self.applied = applied;
+            self.tail.joined(applied, membership);
+        }
+    }
+
     /// Adds a record of [`Kind::GROUP`].
     ///
     /// Of two entries with one index the later written one counts, and what followed the other is void. Entries behind
@@ -170,6 +179,21 @@ mod tests {
         member.entry(&written(1, 1)).unwrap();
         let lost = member.checked().map(|_| ());
         assert_eq!(lost, Err(Damage::LostTail { last: 1, needed: 2 }));
+    }
+
+    #[test]
+    fn what_is_known_beyond_a_checkpoint_is_applied_and_the_checkpoint_is_offered_as_it_is() {
+        let (me, other) = (MemberId::first(NodeId(1)), MemberId::first(NodeId(2)));
+        let mut member = empty(Mark { index: 2, term: 1 }, 2);
+        member.known(4, Membership::of(&[me, other]));
+        for index in 3..=5 {
+            member.entry(&written(1, index)).unwrap();
+        }
+        assert_eq!(member.tail.membership(), &Membership::of(&[me, other]));
+        assert_eq!(member.tail.held_bytes(), 1, "what is applied is not kept");
+        let offered = member.tail.snapshot(0, me.number()).unwrap();
+        assert_eq!(offered.get_metadata().index, 2);
+        assert_eq!(member.checked().map(|it| it.promise.commit), Ok(4));
     }
 
     #[test]
