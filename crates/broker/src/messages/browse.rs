@@ -5,7 +5,8 @@
 //! block at a time, apart from the queue and from the threads that page for its consumers. What was moved or consumed between the
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
-use crate::node::pager::{Found, StoreFiles};
+use crate::node::pager::StoreFiles;
+use crate::node::paging::{Found, Paged};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;

@@ -5,6 +5,7 @@ pub mod ends;
 pub mod host;
 pub mod journal;
 pub mod pager;
+pub mod paging;
 pub mod promise;
 pub mod replayed;
 pub mod timers;

@@ -1,41 +1,15 @@
 //! Two threads apart from the fast path: one reads what was paged out, one writes what is to be. So a deep queue neither slows
 //! its publishers nor waits behind them. What they do, others bring along.
 //!
-//! What an entry in a segment looks like, `queue::store` says.
+//! What is read and written for a message store, `paging` says; what an entry in a segment looks like, `queue::store`.
 
-use crate::node::journal::{Entry, NodeLog, entry};
+use crate::node::journal::NodeLog;
 use crate::node::promise::Kept;
 use crate::worker::Worker;
-use model::{Block, QueueId, Ranges};
-use queue::store::{Place, Source, decode_entry};
+use model::QueueId;
+use queue::store::Place;
 use std::sync::Arc;
-use storage::{JournalId, Kind, Position, Segments, World};
-
-/// A block that was read.
-#[derive(Clone, Debug)]
-pub struct Found {
-    pub block: Arc<Block>,
-    /// At these positions of the block something stands that is not what was written.
-    pub damaged: Ranges,
-}
-
-impl Found {
-    /// Nothing of it is damaged.
-    pub fn intact(block: Arc<Block>) -> Self {
-        let damaged = Ranges::new();
-        Self { block, damaged }
-    }
-}
-
-/// Why a block was not read, in words.
-#[derive(Clone, Debug)]
-pub enum Unread {
-    /// What is there is not what was written, or nothing is there: what was moved or settled since somebody was told the place is
-    /// gone from there.
-    Damaged(String),
-    /// That says nothing about what is there; it may work later.
-    Failed(String),
-}
+use storage::{JournalId, Kind, Segments, World};
 
 /// Something for one of the threads to do.
 pub type Job = Box<dyn FnOnce(&StoreFiles) + Send>;
@@ -84,13 +58,13 @@ impl Pager {
     /// Does what is left to be done of kept promises.
     pub fn carry_out(&self, kept: Kept) {
         kept.woken.wake();
-        for (queue, places) in kept.freed {
-            self.write(move |files| files.free(queue, places));
+        for (owner, places) in kept.freed {
+            self.write(move |files| files.free(owner, places));
         }
         for queue in kept.deleted {
             self.write(move |files| files.remove(queue));
         }
-        if let Some((batches, number)) = kept.batch {
+        for (batches, number) in kept.batches {
             batches.synced(number);
         }
     }
@@ -108,10 +82,10 @@ impl Pager {
 }
 
 impl StoreFiles {
-    /// These entries of a queue are not needed any more.
-    pub fn free(&self, queue: QueueId, places: Vec<Place>) {
+    /// These entries of somebody's segments are not needed any more.
+    pub fn free(&self, owner: JournalId, places: impl IntoIterator<Item = Place>) {
         for place in places {
-            self.segments.free(segment_owner(queue), stored_place(place));
+            self.segments.free(owner, stored_place(place));
         }
     }
 
@@ -122,47 +96,6 @@ impl StoreFiles {
                 area = "storage",
                 "segments of deleted queue {queue} remain: {error}"
             );
-        }
-    }
-
-    /// Reads a block of a queue whose records bring what `block` says.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub(crate) fn read(
-        &self,
-        queue: QueueId,
-        source: Source,
-        block: impl FnOnce(&[u8]) -> Option<Arc<Block>>,
-    ) -> Result<Found, Unread> {
-        let logged = |payload: &[u8]| match entry(payload)? {
-            Entry::Record(_, record) => Some((block(record)?, Ranges::new())),
-            Entry::Local(_) => None,
-        };
-        let read = match source {
-            Source::Log(at) => self.log.read(Position(at.0)).map(|bytes| logged(&bytes)),
-            Source::Segment(place) => self
-                .segments
-                .read_parts(segment_owner(queue), stored_place(place))
-                .map(|entry| {
-                    let (block, damaged) = decode_entry(place, entry.parts())?;
-                    Some((Arc::new(block), damaged))
-                }),
-        };
-        match read {
-            Ok(Some((block, damaged))) => {
-                if !damaged.is_empty() {
-                    let count = damaged.count();
-                    tracing::error!(
-                        area = "storage",
-                        "queue {queue}: {count} of the messages in {source:?} are damaged"
-                    );
-                }
-                Ok(Found { block, damaged })
-            }
-            Ok(None) => Err(Unread::Damaged(format!("{source:?} holds no messages"))),
-            Err(error) if error.is_damage() => Err(Unread::Damaged(error.to_string())),
-            Err(error) => Err(Unread::Failed(error.to_string())),
         }
     }
 }

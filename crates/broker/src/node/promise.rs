@@ -4,12 +4,14 @@
 use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::clients::pressure::Release;
 use crate::node::ends::Receipt;
+use crate::node::pager::segment_owner;
 use model::QueueId;
 use queue::Effect;
 use queue::store::{self, Place};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use storage::JournalId;
 
 /// An effect that waits for durability.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub enum Promise {
         ticket: Ticket,
     },
     /// Nothing in these segment entries is needed any more.
-    Release { queue: QueueId, places: Vec<Place> },
+    Release { owner: JournalId, places: Vec<Place> },
     /// The queue is gone for good, and so may be its segments: if its deletion were lost, it would be there again without them.
     Deleted { queue: QueueId },
     /// One batch fewer is not durable yet.
@@ -53,7 +55,10 @@ impl Promise {
     pub fn of(queue: QueueId, effect: Effect<crate::node::ends::Ends>) -> Option<Self> {
         match effect {
             Effect::Confirm(receipt) => Some(Self::Confirm(receipt)),
-            Effect::Store(store::Effect::Release { places }) => Some(Self::Release { queue, places }),
+            Effect::Store(store::Effect::Release { places }) => Some(Self::Release {
+                owner: segment_owner(queue),
+                places,
+            }),
             _ => None,
         }
     }
@@ -76,14 +81,17 @@ impl Promise {
                 kept.woken.push(outbox, Event::Durable { channel, ticket });
             }
             // Deleting files takes too long for whoever keeps promises.
-            Self::Release { queue, places } => kept.freed.push((queue, places)),
+            Self::Release { owner, places } => kept.freed.push((owner, places)),
             Self::Deleted { queue } => kept.deleted.push(queue),
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
             Self::Resume(release) => release.release(),
             // Who is told turns what waits for it, and appends: not while promises are kept.
-            Self::Batch(batches, number) => kept.batch = Some((batches, number)),
+            Self::Batch(batches, number) => match kept.batches.last_mut() {
+                Some((last, known)) if Arc::ptr_eq(last, &batches) => *known = number,
+                _ => kept.batches.push((batches, number)),
+            },
         }
     }
 }
@@ -94,13 +102,13 @@ pub struct Kept {
     /// Connections with news.
     pub(crate) woken: Woken,
     /// Segment entries that nobody needs any more.
-    pub freed: Vec<(QueueId, Vec<Place>)>,
+    pub freed: Vec<(JournalId, Vec<Place>)>,
     /// Deleted queues whose segments may go.
     pub deleted: Vec<QueueId>,
     /// How many publishes were confirmed.
     pub confirmed: u64,
-    /// The last numbered batch, and whose it is.
-    pub batch: Option<(Arc<dyn Batches>, u64)>,
+    /// Numbered batches, and whose they are: mostly the last one of each.
+    pub batches: Vec<(Arc<dyn Batches>, u64)>,
 }
 
 /// Promises by the position in the journal up to which they wait. One lock for a batch, and no memory is taken anew.

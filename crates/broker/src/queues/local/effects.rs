@@ -172,13 +172,7 @@ impl Queue {
                 pieces,
                 durable,
             }),
-            store::Effect::Release { places } => {
-                actions.paging.push(Paging::Free {
-                    queue: self.id,
-                    places,
-                });
-                actions.paging.push(Paging::Rewrite { queue });
-            }
+            store::Effect::Release { places } => actions.paging.push(Paging::Free { queue, places }),
             store::Effect::FindElsewhere { seqs } => actions.unreadable.push(seqs),
             // The journal's; a queue without one has nothing to remember.
             store::Effect::Remember(_) | store::Effect::Checkpoint => {}

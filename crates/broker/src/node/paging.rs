@@ -1,0 +1,216 @@
+//! What the pager does for a message store, whoever's it is: reads and writes its segments.
+
+use crate::node::journal::NodeLog;
+use crate::node::pager::{StoreFiles, stored_place};
+use model::{Block, Ranges, Seq};
+use queue::store::{
+    Bytes, EntryBuilder, LogPlace, Piece, Place, Read, Request, Source, Stored, decode_entry,
+};
+use std::fmt;
+use std::sync::Arc;
+use storage::{JournalId, StorageError};
+
+/// A block that was read.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub block: Arc<Block>,
+    /// At these positions of the block something stands that is not what was written.
+    pub damaged: Ranges,
+}
+
+impl Found {
+    /// Nothing of it is damaged.
+    pub fn intact(block: Arc<Block>) -> Self {
+        let damaged = Ranges::new();
+        Self { block, damaged }
+    }
+}
+
+/// Why a block was not read, in words.
+#[derive(Clone, Debug)]
+pub enum Unread {
+    /// What is there is not what was written, or nothing is there: what was moved or settled since somebody was told the place is
+    /// gone from there.
+    Damaged(String),
+    /// That says nothing about what is there; it may work later.
+    Failed(String),
+}
+
+/// Whose message store it is.
+pub trait Paged: fmt::Debug + Send {
+    /// Whose the segments are.
+    fn owner(&self) -> JournalId;
+
+    /// The block that the record brought which stands here in the log; `None` if it brought none.
+    ///
+    /// # Errors
+    /// The log can't be read there.
+    fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError>;
+
+    /// It is deleted: what it still wanted written would never be.
+    fn is_retired(&self) -> bool;
+
+    /// Has the store take what became of its orders.
+    fn answer(&self, files: &StoreFiles, request: Request);
+
+    /// Reads a block that the store wants back.
+    fn load(&self, files: &StoreFiles, first: Seq, source: Source, failures: u32) {
+        let read = match self.read_for(files, source, failures) {
+            Ok(Found { block, damaged }) => Read::Found { block, damaged },
+            Err(Unread::Damaged(_)) => Read::Damaged,
+            Err(Unread::Failed(_)) => Read::Failed,
+        };
+        self.answer(files, Request::FinishLoad { first, read });
+    }
+
+    /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
+    /// of the answer; the store keeps it where it is.
+    fn store(&self, files: &StoreFiles, pieces: &[Piece], durable: bool) {
+        let pieces = if self.is_retired() { &[] } else { pieces };
+        let mut stored = Vec::with_capacity(pieces.len());
+        let mut unreadable = Ranges::new();
+        let mut places = Vec::with_capacity(1);
+        let mut result = Ok(());
+        for piece in pieces {
+            let Some(entry) = self.entry(files, piece, &mut unreadable) else {
+                continue;
+            };
+            places.clear();
+            result = files.segments.append(self.owner(), [entry.parts()], &mut places);
+            match (&result, places.first()) {
+                (Ok(()), Some(place)) => stored.push(Stored {
+                    first: piece.first,
+                    count: piece.count,
+                    place: store_place(*place),
+                }),
+                _ => break,
+            }
+        }
+        if durable {
+            let synced = files.segments.sync(self.owner());
+            result = result.and(synced.inspect_err(|_| stored.clear()));
+        } else {
+            files.segments.let_go(self.owner());
+        }
+        if let Err(error) = result {
+            tracing::error!(area = "storage", "{self:?} cannot be paged out: {error}");
+        }
+        let pieces = stored;
+        self.answer(files, Request::FinishStore { pieces, unreadable });
+        self.rewrite_sparse(files);
+    }
+
+    /// Has the store move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours'
+    /// space. Asked when more files are written and when transient messages free some; and each time the log comes
+    /// round, which it does for queues at rest too.
+    fn rewrite_sparse(&self, files: &StoreFiles) {
+        if let Some(segment) = files.segments.sparse(self.owner()) {
+            self.answer(files, Request::Compact { segment });
+        }
+    }
+
+    /// The bytes of an entry; `None` if a part cannot be read. What is damaged of it is added to `unreadable`.
+    fn entry(&self, files: &StoreFiles, piece: &Piece, unreadable: &mut Ranges) -> Option<EntryBuilder> {
+        let mut entry: Option<EntryBuilder> = None;
+        let mut first = piece.first;
+        let mut whole = true;
+        for part in &piece.parts {
+            let last = first + u64::from(part.count) - 1;
+            let found = match &part.bytes {
+                Bytes::Memory(block) => Ok(Found::intact(block.clone())),
+                Bytes::Source(source) => self.read_for(files, *source, 0),
+            };
+            match found {
+                Ok(Found { block, damaged }) => {
+                    for (seq, at) in (first..=last).zip(u64::from(part.from)..) {
+                        if damaged.contains(at) || at >= block.len() as u64 {
+                            unreadable.push(seq);
+                            whole = false;
+                        }
+                    }
+                    if whole {
+                        entry
+                            .get_or_insert_with(|| EntryBuilder::new(block.persistent(), block.received()))
+                            .push(&block, part.from as usize, part.count as usize);
+                    }
+                }
+                Err(Unread::Damaged(_)) => {
+                    unreadable.push_span(first, last);
+                    whole = false;
+                }
+                Err(Unread::Failed(_)) => whole = false,
+            }
+            first = last + 1;
+        }
+        let mut entry = entry.filter(|_| whole)?;
+        entry.finish();
+        Some(entry)
+    }
+
+    /// Reads a block of its messages.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&self, files: &StoreFiles, source: Source) -> Result<Found, Unread> {
+        let read = match source {
+            Source::Log(at) => {
+                let block = self.logged(&files.log, at);
+                block.map(|block| block.map(Found::intact))
+            }
+            Source::Segment(place) => {
+                files
+                    .segments
+                    .read_parts(self.owner(), stored_place(place))
+                    .map(|entry| {
+                        let (block, damaged) = decode_entry(place, entry.parts())?;
+                        let block = Arc::new(block);
+                        Some(Found { block, damaged })
+                    })
+            }
+        };
+        match read {
+            Ok(Some(found)) => {
+                if !found.damaged.is_empty() {
+                    let count = found.damaged.count();
+                    tracing::error!(
+                        area = "storage",
+                        "{self:?}: {count} of the messages in {source:?} are damaged"
+                    );
+                }
+                Ok(found)
+            }
+            Ok(None) => Err(Unread::Damaged(format!("{source:?} holds no messages"))),
+            Err(error) if error.is_damage() => Err(Unread::Damaged(error.to_string())),
+            Err(error) => Err(Unread::Failed(error.to_string())),
+        }
+    }
+
+    /// Reads a block that the store asked for. If it cannot be read, why is in the log.
+    fn read_for(&self, files: &StoreFiles, source: Source, failures: u32) -> Result<Found, Unread> {
+        let read = self.read(files, source);
+        match &read {
+            Err(Unread::Damaged(reason)) => {
+                tracing::error!(
+                    area = "storage",
+                    "{self:?}: what was paged out is damaged: {reason}"
+                );
+            }
+            Err(Unread::Failed(reason)) => tracing::warn!(
+                area = "storage",
+                "{self:?}: what was paged out cannot be read just now ({} times by now), it is tried again: {reason}",
+                failures + 1
+            ),
+            Ok(_) => {}
+        }
+        read
+    }
+}
+
+/// The store's word for a place in segments.
+fn store_place(place: storage::Place) -> Place {
+    Place {
+        segment: place.segment,
+        offset: place.offset,
+        length: place.length,
+    }
+}
