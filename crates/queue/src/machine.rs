@@ -1,8 +1,8 @@
 //! What a kind of queue is made of: a machine that answers [`Request`]s and orders [`Effect`]s, whatever its records are.
 
-use crate::store::{self, LogPlace, Place};
+use crate::store::{self, LogPlace, Place, Whereabouts};
 use crate::{Effect, Ends, Glance, Losses, Request, Status};
-use model::{Block, Index, Journaled, Machine, QueueSettings, Seq};
+use model::{Block, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
 /// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says.
@@ -60,4 +60,14 @@ pub trait QueueMachine<E: Ends>:
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
     fn places(&self) -> Vec<Place>;
+
+    /// Where these messages are, ascending: as far as there are less than `most` bytes to be read, but one message at least.
+    /// What the answer does not speak of was not looked for.
+    fn find(&self, seqs: &Ranges, most: u64) -> Whereabouts;
+
+    /// The messages that are there and of which the bytes cannot be read here.
+    fn unreadable(&self) -> Ranges;
+
+    /// A checkpoint as another node may be sent it: without the places of this one. `None` if it is none.
+    fn without_places(record: Self::Local) -> Option<Self::Local>;
 }

@@ -51,6 +51,15 @@ impl Checkpoint {
         self.floor == 0 && self.senders.is_empty() && !self.lanes.iter().any(handed)
     }
 
+    /// The same for a node that has the bytes of none of its messages.
+    pub(super) fn without_places(self) -> Self {
+        let bare = |(snapshot, table): (Snapshot, Table)| (snapshot, table.without_places());
+        Self {
+            lanes: self.lanes.into_iter().map(bare).collect(),
+            ..self
+        }
+    }
+
     /// The earliest place in the log that something in it needs.
     pub fn first_in_log(&self) -> Option<LogPlace> {
         self.lanes

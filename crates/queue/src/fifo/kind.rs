@@ -1,9 +1,10 @@
 //! The classic queue as one kind among others.
 
+use super::lanes::lane_of;
 use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
-use crate::store::{self, LogPlace, Place};
+use crate::store::{self, LogPlace, Place, Search, Whereabouts};
 use crate::{Inspect, QueueMachine};
-use model::{Block, Index, QueueSettings, Seq};
+use model::{Block, Index, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
 impl<E: Ends> Inspect for Classic<E> {
@@ -76,6 +77,35 @@ impl<E: Ends> QueueMachine<E> for Classic<E> {
 
     fn places(&self) -> Vec<Place> {
         Self::places(self).collect()
+    }
+
+    fn find(&self, seqs: &Ranges, most: u64) -> Whereabouts {
+        let mut search = Search::default();
+        for (first, last) in seqs.spans() {
+            let whole = match self.lanes.get(lane_of(first)) {
+                Some(lane) => lane.store.find_bytes((first, last), most, &mut search),
+                None => search.gone(first, last),
+            };
+            if !whole {
+                break;
+            }
+        }
+        search.finish()
+    }
+
+    fn unreadable(&self) -> Ranges {
+        let mut seqs = Ranges::new();
+        self.lanes
+            .iter()
+            .for_each(|lane| lane.store.unreadable(&mut seqs));
+        seqs
+    }
+
+    fn without_places(record: LocalRecord) -> Option<LocalRecord> {
+        match record {
+            LocalRecord::Checkpoint(checkpoint) => Some(LocalRecord::Checkpoint(checkpoint.without_places())),
+            LocalRecord::Store(_) => None,
+        }
     }
 }
 

@@ -28,6 +28,14 @@ impl<E: Ends> Classic<E> {
                 self.lanes.each(outcome, |lane, _| lane.store.checkpoint(before));
             }
             Request::Checkpoint { .. } => {}
+            Request::Found { pieces } => {
+                for pieces in pieces.chunk_by(|one, next| lane_of(one.first) == lane_of(next.first)) {
+                    let id = pieces.first().map_or(0, |piece| lane_of(piece.first));
+                    self.lanes
+                        .at(id, outcome, |lane, _| lane.store.found(pieces.to_vec()));
+                }
+                self.deliver(outcome);
+            }
             Request::Compact { segment } => self.lanes.each(outcome, |lane, _| lane.store.compact(segment)),
         }
     }

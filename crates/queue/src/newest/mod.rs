@@ -7,7 +7,7 @@
 mod codec;
 
 use crate::request::{Disposal, Ends, Request};
-use crate::store::{self, Bytes, LogPlace, Place};
+use crate::store::{self, Bytes, LogPlace, Place, Whereabouts};
 use crate::{
     Answer, Delivery, DropReason, Effect, Glance, Glimpse, Inspect, Loss, Losses, QueueMachine, Standing,
     Status,
@@ -389,5 +389,21 @@ impl<E: Ends> QueueMachine<E> for Newest<E> {
 
     fn places(&self) -> Vec<Place> {
         Vec::new()
+    }
+
+    fn find(&self, seqs: &Ranges, _: u64) -> Whereabouts {
+        // Its message is a part of its contents.
+        Whereabouts {
+            gone: seqs.clone(),
+            ..Whereabouts::default()
+        }
+    }
+
+    fn unreadable(&self) -> Ranges {
+        Ranges::new()
+    }
+
+    fn without_places(record: Local) -> Option<Local> {
+        matches!(record, Local::Checkpoint { .. }).then_some(record)
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! Moved   count, then first, count, place
 //! Table   count, then each row: first, count, source, first - base, body_bytes, weight
-//! source  0 and a place in the log, or 1 and a place
+//! source  0 and a place in the log, 1 and a place, or 2: nowhere
 //! place   segment, offset, length
 //! ```
 
@@ -37,14 +37,15 @@ impl Table {
             put(out, row.first);
             put(out, u64::from(row.count));
             match row.source {
-                Source::Log(place) => {
+                Some(Source::Log(place)) => {
                     out.push(0);
                     put(out, place.0);
                 }
-                Source::Segment(place) => {
+                Some(Source::Segment(place)) => {
                     out.push(1);
                     put_place(out, place);
                 }
+                None => out.push(2),
             }
             put(out, row.first.saturating_sub(row.base));
             put(out, row.body_bytes);
@@ -54,7 +55,7 @@ impl Table {
 
     /// Reads a table back.
     pub(crate) fn get(input: &mut Input<'_>) -> Option<Self> {
-        let rows = input.list(7, row)?;
+        let rows = input.list(6, row)?;
         Some(Self { rows })
     }
 }
@@ -86,8 +87,9 @@ fn row(input: &mut Input<'_>) -> Option<Row> {
     let first = input.number()?;
     let count = input.short()?;
     let source = match input.octet()? {
-        0 => Source::Log(LogPlace(input.number()?)),
-        1 => Source::Segment(place(input)?),
+        0 => Some(Source::Log(LogPlace(input.number()?))),
+        1 => Some(Source::Segment(place(input)?)),
+        2 => None,
         _ => return None,
     };
     Some(Row {

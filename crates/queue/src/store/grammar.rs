@@ -5,6 +5,9 @@ use model::{Block, Ranges, Seq};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Rows without places are put together up to so many bytes: what a message takes of a row is an estimate.
+const BARE_ROW: u64 = 64 * 1024;
+
 /// Where a record stands in the node's log. Later records stand higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace(pub u64);
@@ -45,6 +48,8 @@ pub enum Request {
     Checkpoint { before: LogPlace },
     /// This segment is mostly empty: move what is left of it to another.
     Compact { segment: u32 },
+    /// What `Effect::FindElsewhere` asked for was found, and lies in segments now (synced).
+    Found { pieces: Vec<Stored> },
 }
 
 /// What came of reading a block back.
@@ -121,10 +126,31 @@ impl Table {
     /// The earliest place in the log that something in it needs.
     pub fn first_in_log(&self) -> Option<LogPlace> {
         let places = self.rows.iter().filter_map(|row| match row.source {
-            Source::Log(place) => Some(place),
-            Source::Segment(_) => None,
+            Some(Source::Log(place)) => Some(place),
+            Some(Source::Segment(_)) | None => None,
         });
         places.min()
+    }
+
+    /// The same for a node that has the bytes of none of the messages: what it is told of each row is how large it is.
+    /// Neighbours become one row.
+    pub(crate) fn without_places(self) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        for row in self.rows {
+            let bare = Row {
+                source: None,
+                base: row.first,
+                ..row
+            };
+            match rows.last_mut().and_then(|last| last.with(&bare)) {
+                Some(both) => {
+                    rows.pop();
+                    rows.push(both);
+                }
+                None => rows.push(bare),
+            }
+        }
+        Self { rows }
     }
 }
 
@@ -135,14 +161,41 @@ pub struct Row {
     pub first: Seq,
     /// How many numbers they span, those of messages that are gone included.
     pub count: u32,
-    /// Where their bytes are.
-    pub source: Source,
+    /// Where their bytes are; `None` if they cannot be read here.
+    pub source: Option<Source>,
     /// The number of the first message that is found there.
     pub base: Seq,
     /// The sum of their body lengths, gone ones included, in bytes.
     pub body_bytes: u64,
     /// How much there is to read, in bytes, roughly.
     pub weight: u64,
+}
+
+impl Row {
+    /// This one and the next as one, if they are neighbours and small.
+    fn with(&self, next: &Self) -> Option<Self> {
+        let weight = self.weight.checked_add(next.weight)?;
+        let neighbours = self.first.checked_add(u64::from(self.count)) == Some(next.first);
+        (neighbours && weight <= BARE_ROW).then_some(Self {
+            count: self.count.checked_add(next.count)?,
+            body_bytes: self.body_bytes.checked_add(next.body_bytes)?,
+            weight,
+            ..*self
+        })
+    }
+}
+
+/// What a store knows of messages that somebody looks for.
+#[derive(Debug, Default)]
+pub struct Whereabouts {
+    /// What can be read here.
+    pub pieces: Vec<Piece>,
+    /// What it would be to read, in bytes, roughly.
+    pub bytes: u64,
+    /// Messages that are not there any more, or never were.
+    pub gone: Ranges,
+    /// Messages that are there and cannot be read here.
+    pub lost: Ranges,
 }
 
 /// A contiguous piece of the queue that is to be stored as one entry: the messages of its parts one behind the other.

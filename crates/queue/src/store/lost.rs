@@ -5,8 +5,33 @@
 //! them up.
 
 use super::relocate::Cut;
-use super::{Effect, Store};
+use super::{Effect, Pieces, Record, Store, Stored, Whereabouts};
 use model::{Ranges, Seq};
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    pieces: Pieces,
+    gone: Ranges,
+    lost: Ranges,
+}
+
+impl Search {
+    /// These are not there. All of them were looked for.
+    pub(crate) fn gone(&mut self, first: Seq, last: Seq) -> bool {
+        self.gone.push_span(first, last);
+        true
+    }
+
+    pub(crate) fn finish(mut self) -> Whereabouts {
+        Whereabouts {
+            bytes: self.pieces.bytes,
+            pieces: self.pieces.take(),
+            gone: self.gone,
+            lost: self.lost,
+        }
+    }
+}
 
 impl Store {
     /// These cannot be read where they lie. Those `in_memory` are not lost for that, unless it is what was read that is damaged.
@@ -36,6 +61,70 @@ impl Store {
         if !seqs.is_empty() && !self.orders.effects.iter().any(known) {
             self.orders.effects.push(Effect::FindElsewhere { seqs });
         }
+    }
+
+    /// These were found elsewhere and lie in segments now. What is not looked for any more is given back.
+    pub(crate) fn found(&mut self, pieces: Vec<Stored>) {
+        let mut moved = Vec::new();
+        for piece in pieces {
+            let last = piece.first.saturating_add(u64::from(piece.count) - 1);
+            let mut wanted = false;
+            self.live_spans(piece.first, last, |run, _, _| wanted |= run.lost);
+            let keep = self.memory() <= self.budget();
+            match wanted && self.relocate(piece, keep) {
+                true => moved.push(piece),
+                false => self.free(piece.place),
+            }
+        }
+        if !moved.is_empty() {
+            let moved = Record::Moved { pieces: moved };
+            self.orders.promises.push(Effect::Remember(moved));
+        }
+    }
+
+    /// The messages that are there and cannot be read here.
+    pub(crate) fn unreadable(&self, seqs: &mut Ranges) {
+        for run in self.runs.iter().filter(|run| run.lost) {
+            let mut at = run.low;
+            while let Some((from, to)) = run.live_span(at, Seq::MAX) {
+                seqs.push_span(from, to);
+                at = to + 1;
+            }
+        }
+    }
+
+    /// Where messages `first..=last` are, as far as there are less than `most` bytes to be read, or only one message.
+    /// Whether all of them were looked for.
+    pub(crate) fn find_bytes(&self, (first, last): (Seq, Seq), most: u64, found: &mut Search) -> bool {
+        let mut at = first;
+        while at <= last {
+            let Some((slot, from, to)) = self.first_live(at, last) else {
+                found.gone.push_span(at, last);
+                break;
+            };
+            if from > at {
+                found.gone.push_span(at, from - 1);
+            }
+            let Some(run) = self.run(slot) else { break };
+            if run.bytes().is_none() {
+                found.lost.push_span(from, to);
+                at = to + 1;
+                continue;
+            }
+            let each = (run.weight / run.length().max(1) as u64).max(1);
+            let fit = most.saturating_sub(found.pieces.bytes) / each;
+            let count = match found.pieces.is_empty() {
+                true => fit.max(1),
+                false => fit,
+            };
+            if count == 0 {
+                return false;
+            }
+            let end = (to + 1).min(from.saturating_add(count));
+            found.pieces.add(run, from, end);
+            at = end;
+        }
+        true
     }
 
     /// Takes `first..=last` of the run in a slot apart from the rest of it.

@@ -22,9 +22,11 @@ mod table;
 pub use entry::{EntryBuilder, decode_entry};
 pub use grammar::{
     Bytes, Effect, LogPlace, Part, Piece, Place, Read, Record, Request, Row, Source, Stored, Table,
+    Whereabouts,
 };
 
 pub(crate) use loading::retry_delay_ms;
+pub(crate) use lost::Search;
 pub(crate) use paging::Demand;
 pub(crate) use pieces::Pieces;
 pub(crate) use run::{Home, Memory, Run};

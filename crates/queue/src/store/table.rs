@@ -10,22 +10,24 @@ use std::collections::BTreeMap;
 const MOST_MISSING: u64 = 1 << 24;
 
 impl Store {
-    /// Where everything lies that is journaled.
+    /// Where everything lies that is journaled, and how large it is.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table {
             rows: Vec::with_capacity(self.runs.len() - self.dead),
         };
         for run in self.runs.iter().filter(|run| run.journaled && run.live > 0) {
-            if let Some((source, base)) = run.source() {
-                table.rows.push(Row {
-                    first: run.low,
-                    count: (run.end - run.low) as u32,
-                    source,
-                    base,
-                    body_bytes: run.body_bytes(run.low, run.end - 1),
-                    weight: run.weight,
-                });
+            let source = run.source();
+            if source.is_none() && !run.lost {
+                continue;
             }
+            table.rows.push(Row {
+                first: run.low,
+                count: (run.end - run.low) as u32,
+                source: source.map(|(source, _)| source),
+                base: source.map_or(run.low, |(_, base)| base),
+                body_bytes: run.body_bytes(run.low, run.end - 1),
+                weight: run.weight,
+            });
         }
         table
     }
@@ -68,7 +70,7 @@ impl Store {
                 continue;
             }
             // What retained records brought before need not be read again.
-            if let Source::Log(at) = row.source
+            if let Some(Source::Log(at)) = row.source
                 && let Some(earlier) = known.get(&at)
                 && earlier.first <= run.first
                 && earlier.end == run.end
@@ -78,7 +80,7 @@ impl Store {
             }
             self.sums.add(&run);
             self.memory += run.memory_bytes();
-            if let Source::Segment(place) = row.source {
+            if let Some(Source::Segment(place)) = row.source {
                 *self.shared.entry((place.segment, place.offset)).or_insert(0) += 1;
             }
             self.runs.push_back(run);
@@ -126,20 +128,22 @@ fn restored(row: &Row) -> Option<Run> {
     row.first.checked_add(count)?;
     // More messages than bytes there are to read can only be nonsense, and would cost memory.
     let most = match row.source {
-        Source::Segment(place) => u64::from(place.length),
-        Source::Log(_) => row.weight.min(u64::from(u32::MAX)),
+        Some(Source::Segment(place)) => u64::from(place.length),
+        Some(Source::Log(_)) | None => row.weight.min(u64::from(u32::MAX)),
     };
     if count == 0 || row.first < row.base || row.first == 0 || count > most / SMALLEST {
         return None;
     }
     let mut run = Run::new(row.first, count, true);
     run.home = match row.source {
-        Source::Segment(place) => Home::Segment {
+        Some(Source::Segment(place)) => Home::Segment {
             place,
             base: row.base,
         },
-        Source::Log(at) => Home::Log { at, base: row.base },
+        Some(Source::Log(at)) => Home::Log { at, base: row.base },
+        None => Home::None,
     };
+    run.lost = row.source.is_none();
     // No entry is larger than a block can be; anything else would make sums overflow.
     run.weight = row.weight.min(u64::from(u32::MAX));
     run.sizes = Sizes::Spread(row.body_bytes.min(run.weight));

@@ -7,6 +7,7 @@
 
 mod careful;
 mod duplicates;
+mod elsewhere;
 mod heads;
 mod lane_limits;
 mod lanes;

@@ -502,7 +502,7 @@ impl World {
         }))
     }
 
-    fn read_piece(&self, piece: &Piece) -> Option<Block> {
+    pub fn read_piece(&self, piece: &Piece) -> Option<Block> {
         let mut builder = BlockBuilder::new();
         for part in &piece.parts {
             let block = match &part.bytes {
@@ -519,7 +519,12 @@ impl World {
 
     fn write(&mut self, piece: &Piece) -> Option<Place> {
         let block = self.read_piece(piece)?;
-        for (seq, at) in (piece.first..).zip(0..block.len()) {
+        Some(self.write_block(piece.first, block))
+    }
+
+    /// Puts messages `first..` into a segment.
+    pub fn write_block(&mut self, first: Seq, block: Block) -> Place {
+        for (seq, at) in (first..).zip(0..block.len()) {
             let right = self.sorted || number(block.message(at)) == seq;
             assert!(right, "a wrong body was stored");
         }
@@ -535,7 +540,7 @@ impl World {
         self.disk
             .segments
             .insert((place.segment, place.offset), Arc::new(block));
-        Some(place)
+        place
     }
 
     /// The disk answers until nobody asks any more.

@@ -22,10 +22,13 @@ impl<E: Ends> Classic<E> {
     pub fn apply_local(&mut self, record: LocalRecord) {
         match record {
             LocalRecord::Store(record) => {
-                let store::Record::Moved { pieces } = &record;
-                let id = pieces.first().map_or(0, |piece| lane_of(piece.first));
-                if let Some(lane) = self.lanes.get_mut(id) {
-                    lane.store.apply(record);
+                let store::Record::Moved { pieces } = record;
+                for pieces in pieces.chunk_by(|one, next| lane_of(one.first) == lane_of(next.first)) {
+                    let id = pieces.first().map_or(0, |piece| lane_of(piece.first));
+                    if let Some(lane) = self.lanes.get_mut(id) {
+                        let pieces = pieces.to_vec();
+                        lane.store.apply(store::Record::Moved { pieces });
+                    }
                 }
             }
             LocalRecord::Checkpoint(checkpoint) => self.restore(checkpoint),

@@ -88,6 +88,14 @@ impl Lanes {
         }
     }
 
+    /// A lane, to look at.
+    pub(super) fn get(&self, id: LaneId) -> Option<&Lane> {
+        match self {
+            Self::One(lane) => (id == 0).then_some(lane),
+            Self::Sorted(lanes) => lanes.get(id),
+        }
+    }
+
     /// Does something in one lane. Nothing happens if there is no such lane: then it is about messages that are gone.
     #[inline]
     pub(super) fn at<E: Ends>(

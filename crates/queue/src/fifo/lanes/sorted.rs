@@ -236,6 +236,10 @@ impl Sorted {
         self.lanes.values()
     }
 
+    pub(super) fn get(&self, id: LaneId) -> Option<&Lane> {
+        self.lanes.get(&id)
+    }
+
     pub(super) fn get_mut(&mut self, id: LaneId) -> Option<&mut Lane> {
         self.lanes.get_mut(&id)
     }
