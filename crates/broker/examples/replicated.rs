@@ -8,10 +8,10 @@
 )]
 
 use broker::groups::alone::{self, Alone};
-use broker::groups::{Ends, Hosted, Links, Member, Receipt};
+use broker::groups::{Ends, Hosted, Identity, Links, Receipt};
 use broker::{ChannelId, Outbox};
 use bytes::Bytes;
-use cluster::{GroupId, MemberId, Membership, NodeId, Recovered, Settings};
+use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
 use model::properties::Properties;
 use model::{Block, BlockBuilder, Message, QueueSettings, Ranges, RouteBuf, Timestamp};
 use queue::fifo::Classic;
@@ -163,7 +163,7 @@ impl Node {
     fn start(id: NodeId, wires: Arc<Wires>, confirmed: Sender<u64>) -> Result<Self, Box<dyn Error>> {
         let dir = tempfile::tempdir()?;
         let (world, settings) = (System::real(), Settings::default());
-        let alone = alone::open(
+        let mut alone = alone::open(
             world,
             dir.path(),
             LogOptions::default(),
@@ -185,13 +185,14 @@ impl Node {
                 let _ = confirmed.send(last);
             }
         });
-        let queue = Hosted::<Classic<Ends>>::new(settings, alone.groups.clone(), GROUP, act);
-        let member: Arc<dyn Member> = queue.clone();
         NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
-        let members = NODES.map(|node| MemberId::first(NodeId(node)));
-        let recovered = Recovered::new_group(MemberId::first(id), Membership::of(&members));
-        let opened = alone.groups.open(GROUP, recovered, Arc::downgrade(&member));
-        opened.map_err(|damage| format!("{damage:?}"))?;
+        let identity = Identity {
+            group: GROUP,
+            me: MemberId::first(id),
+            members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
+        };
+        let queue = alone.member(identity, settings, act);
+        let queue = queue.map_err(|why| format!("{why:?}"))?;
         Ok(Self {
             alone,
             queue,

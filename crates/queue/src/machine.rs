@@ -37,7 +37,7 @@ pub trait QueueMachine<E: Ends>:
     Machine<Request = Request<E>, Effect = Effect<E>, Status = Status> + Inspect + Sized
 {
     /// What a node remembers beside the records, in its own log only: where its message store has moved bytes, and checkpoints.
-    type Local: Journaled + From<store::Record>;
+    type Local: Journaled + From<store::Record> + Send;
 
     /// An empty queue.
     fn new(settings: QueueSettings) -> Self;
@@ -54,6 +54,11 @@ pub trait QueueMachine<E: Ends>:
     /// Everything that is there before the record `next`, so that the log may forget what is older; and the earliest
     /// place in the log that something in it needs.
     fn checkpoint(&self, next: Index) -> (Self::Local, Option<LogPlace>);
+
+    /// A checkpoint was taken while its last records were not committed. Now they are: it is one before the record `next`, and
+    /// `placed` says where the records stand that brought messages since, by the first one of each, which rise. Returns
+    /// the earliest place in the log that something in it needs.
+    fn complete(checkpoint: &mut Self::Local, next: Index, placed: &[(Seq, LogPlace)]) -> Option<LogPlace>;
 
     /// Takes over what this node remembered. Of a checkpoint returns the number of the first record that it does not contain.
     fn apply_local(&mut self, record: Self::Local) -> Option<Index>;

@@ -1,36 +1,34 @@
 //! A node that has groups and nothing else: for tests and measurements.
 
+use super::hosted::{Act, Hosted};
 use super::node_groups::{Links, NodeGroups};
+use super::start::{Found, Identity, NotOpened};
+use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
-use crate::node::{LogEvents, Node};
+use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
-use bytes::Bytes;
 use cluster::{Groups, NodeId, Settings};
+use model::QueueSettings;
+use queue::QueueMachine;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use storage::{Kind, Log, LogOptions, SegmentOptions, Segments, World};
+use std::sync::{Arc, Weak};
+use storage::{
+    JournalId, Log, LogOptions, Position, SegmentOptions, Segments, StorageError, TailLimits, World,
+};
 
 /// A node that has groups and nothing else.
 pub struct Alone {
     /// Its log, and what else hosts share.
     pub node: Arc<Node>,
-    /// Its groups; none of them is open.
+    /// Its groups.
     pub groups: Arc<NodeGroups>,
-    /// What its log has of groups, by their numbers.
-    pub found: BTreeMap<u64, Vec<Found>>,
+    /// What its log has of groups that are not open, by their numbers.
+    found: BTreeMap<u64, Found>,
 }
 
-/// A record that the log has of a group.
-pub enum Found {
-    /// An entry.
-    Entry(Bytes),
-    /// What the member promised.
-    Promise(Vec<u8>),
-}
-
-/// Opens the node `id` in `dir`.
+/// Opens the node `id` in `dir`. Next its members are opened, each with [`Alone::member`], and then [`Alone::sweep`] is called.
 ///
 /// # Errors
 /// The files can't be opened, or a thread cannot be started.
@@ -44,25 +42,23 @@ pub fn open(
     links: Arc<dyn Links>,
 ) -> Result<Alone, OpenError> {
     let events = LogEvents::default();
-    let mut found: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, Found> = BTreeMap::new();
     let log_dir = dir.join("log");
     let log = Log::open(
         world.clone(),
         &log_dir,
         options,
         events.clone(),
-        &mut |journal, _, payload| {
-            let record = match journal.kind {
-                Kind::GROUP => Found::Entry(Bytes::copy_from_slice(payload)),
-                _ => Found::Promise(payload.to_vec()),
-            };
-            found.entry(journal.number).or_default().push(record);
+        &mut |journal, position, payload| {
+            let of_group = found.entry(journal.number).or_default();
+            of_group.take(journal.kind, position, payload);
         },
     )
     .map_err(OpenError::Storage)?;
     let log = Arc::new(NodeLog::new(log, events.promises()));
     let segments = Segments::open(world.files(), &dir.join("segments"), SegmentOptions::default());
     let segments = Arc::new(segments.map_err(OpenError::Storage)?);
+    log.keep_tails_in(segments.clone(), TailLimits::default());
     let files = StoreFiles {
         world: world.clone(),
         log: log.clone(),
@@ -72,5 +68,52 @@ pub fn open(
     let node = Node::new(world, log, segments, pager);
     events.belong_to(&node);
     let groups = NodeGroups::new(node.clone(), Groups::new(id, incarnation, settings), links);
+    let follower: Arc<dyn LogFollower> = groups.clone();
+    let follower: Weak<dyn LogFollower> = Arc::downgrade(&follower);
+    node.is_followed_by(follower);
     Ok(Alone { node, groups, found })
+}
+
+impl Alone {
+    /// Opens a member, new or as the log has it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn member<M>(
+        &mut self,
+        identity: Identity,
+        settings: QueueSettings,
+        act: Act,
+    ) -> Result<Arc<Hosted<M>>, NotOpened>
+    where
+        M: QueueMachine<Ends> + Send + 'static,
+        M::Record: Send,
+    {
+        let found = self.found.remove(&identity.group.0).unwrap_or_default();
+        found.open(&self.groups, identity, settings, act)
+    }
+
+    /// The numbers of groups that the log has and that are not open.
+    pub fn unopened(&self) -> impl Iterator<Item = u64> {
+        self.found.keys().copied()
+    }
+
+    /// All members are open: what else the segments hold is needed no more.
+    ///
+    /// # Errors
+    /// A file can't be deleted.
+    pub fn sweep(&self) -> Result<(), StorageError> {
+        self.node.segments.sweep(&|_| None).map(drop)
+    }
+}
+
+impl LogFollower for NodeGroups {
+    /// A tick sees that.
+    fn log_failed(&self) {}
+
+    fn log_stalled(&self, _: bool) {}
+
+    fn checkpoint(self: Arc<Self>, journals: Vec<JournalId>, before: Position) {
+        self.reclaim(&journals, before);
+    }
 }

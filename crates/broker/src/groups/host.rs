@@ -1,52 +1,62 @@
 //! The host of a machine of which several nodes have a copy: it follows, or decides.
 
 use super::journal::ReplicatedJournal;
-use super::node_groups::{News, NodeGroups};
+use super::member_journal::MemberJournal;
+use super::node_groups::News;
 use super::replay::Replay;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
-use cluster::{Committed, GroupId, MemberId};
-use model::{Index, Journaled, Machine, QueueSettings, Timestamp};
-use queue::store::LogPlace;
+use cluster::{Committed, GroupId, Mark, MemberId};
+use model::{Index, Journaled, QueueSettings, Timestamp};
+use queue::store::{self, LogPlace, Place};
 use queue::{Effect, QueueMachine, Request};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::mem;
-use std::sync::Arc;
+use storage::Position;
+
+/// The time that a machine is given with what its own disk asks or answers, if it follows: nothing is due by it.
+const NO_TIME: Timestamp = Timestamp(0);
 
 /// A machine of which this node has a copy.
 pub struct ReplicatedHost<M: QueueMachine<Ends>> {
     settings: QueueSettings,
+    group: GroupId,
     state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
     leader: Option<MemberId>,
     /// How many machines there were before this one.
     generation: u64,
+    /// What bodies may take of memory, in bytes, if somebody has said so.
+    memory: Option<usize>,
 }
 
-enum State<M: Machine> {
-    Turned(Host<M, ReplicatedJournal>),
-    /// The machine had decided what may never be, and is gone. Its successor is made of the log, up to here.
-    Replayed(ReplicatedJournal),
+enum State<M: QueueMachine<Ends>> {
+    Turned(Host<M, ReplicatedJournal<M>>),
+    /// The machine had decided what may never be, and is gone; it had these places in segments. Its successor is made of
+    /// the last checkpoint and of the log, up to what was applied.
+    Replayed(ReplicatedJournal<M>, Vec<Place>),
     /// A record can't be read: going on would make another machine of it than the other members have.
     Stopped,
 }
 
 impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
-    /// The host of an empty machine, which follows.
-    pub fn new(settings: QueueSettings, groups: Arc<NodeGroups>, group: GroupId) -> Self {
-        let settings = QueueSettings {
-            replicated: true,
-            ..settings
-        };
-        let machine = Replay::<M>::empty(settings.clone());
+    /// The host of a machine that has applied everything up to `applied`, and follows.
+    pub fn new(settings: QueueSettings, machine: M, own: MemberJournal, applied: Mark) -> Self {
         Self {
             settings,
-            state: State::Turned(Host::new(machine, ReplicatedJournal::new(groups, group, 0))),
+            group: own.group(),
+            state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
             leader: None,
             generation: 0,
+            memory: None,
         }
+    }
+
+    /// Whose machine it is.
+    pub fn group(&self) -> GroupId {
+        self.group
     }
 
     /// Whether its machine decides.
@@ -90,8 +100,13 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         reason = "the caller has made it, and sends it elsewhere"
     )]
     pub fn handle(&mut self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
+        let of_store = matches!(request, Request::Store(_));
+        if let Request::Store(store::Request::Shrink { memory }) = request {
+            self.memory = Some(memory);
+        }
         match &mut self.state {
-            State::Turned(host) if host.journal.leads() || matches!(request, Request::Store(_)) => {
+            State::Turned(host) if host.journal.leads() || of_store => {
+                let now = if host.journal.leads() { now } else { NO_TIME };
                 host.handle(now, request);
                 Ok(())
             }
@@ -102,14 +117,14 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     /// Ends the turn: calls `act` for what may leave already. Afterwards the groups are to be turned, without the host's lock.
     pub fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
         if let State::Turned(host) = &mut self.state {
-            host.commit(|effect, _| act(effect));
+            host.commit(|effect, journal| sort(effect, journal, act));
         }
     }
 
     /// Takes what the groups tell: calls `act` for what may leave now. What it can't take yet, it takes later.
     pub fn take(&mut self, news: Vec<News>, act: &mut dyn FnMut(Effect<Ends>)) {
         self.later.extend(news);
-        while !matches!(self.state, State::Replayed(_))
+        while !matches!(self.state, State::Replayed(..))
             && let Some(news) = self.later.pop_front()
         {
             match news {
@@ -118,8 +133,33 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 News::Proven { term } => self.proven(term, act),
                 News::Deposed => self.step_down(),
                 News::Leader(leader) => self.leader = leader,
+                News::Members { index, members } => {
+                    if let State::Turned(host) = &mut self.state {
+                        host.journal.joined(index, members);
+                    }
+                }
+                News::Checkpoint => self.checkpoint(LogPlace(0), act),
+                News::Reclaim(before) => self.reclaim(before, act),
                 other => tracing::debug!(area = "groups", "{other:?} is not taken yet"),
             }
+        }
+    }
+
+    /// Has the machine's store move what it needs of the log before this entry, and then the contents written down.
+    fn checkpoint(&mut self, before: LogPlace, act: &mut dyn FnMut(Effect<Ends>)) {
+        if let State::Turned(host) = &mut self.state {
+            host.handle(NO_TIME, Request::Store(store::Request::Checkpoint { before }));
+            self.commit(act);
+        }
+    }
+
+    /// The log is asked again for what isn't done now: once it has grown.
+    fn reclaim(&mut self, before: Position, act: &mut dyn FnMut(Effect<Ends>)) {
+        if let State::Turned(host) = &mut self.state {
+            host.journal.reclaim(before);
+            let log = &host.journal.groups().node().log;
+            let index = log.group_index_from(self.group.0, before);
+            self.checkpoint(LogPlace(index.unwrap_or(0)), act);
         }
     }
 
@@ -127,18 +167,26 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         let State::Turned(host) = &mut self.state else {
             return;
         };
+        // Contents that were fetched may be ahead of what the group has told.
+        if entry.at.index <= host.journal.applied() {
+            return;
+        }
         if host.journal.leads() {
             host.journal.committed(entry, &mut host.machine);
-            host.let_go(|effect, _| act(effect));
+            host.let_go(|effect, journal| sort(effect, journal, act));
         } else if follow(host, entry).is_some() {
-            host.commit(|effect, _| act(effect));
+            host.commit(|effect, journal| sort(effect, journal, act));
         } else {
-            let (group, index) = (host.journal.group(), entry.at.index);
+            let (group, index) = (self.group, entry.at.index);
             tracing::error!(
                 area = "groups",
                 "{group:?}: entry {index} can't be read by this version; this node's copy goes no further"
             );
             self.state = State::Stopped;
+            return;
+        }
+        if host.journal.take_due() {
+            self.checkpoint(LogPlace(0), act);
         }
     }
 
@@ -152,17 +200,22 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     fn proven(&mut self, term: u64, act: &mut dyn FnMut(Effect<Ends>)) {
         if let State::Turned(host) = &mut self.state {
             host.journal.proven(term);
-            host.let_go(|effect, _| act(effect));
+            host.let_go(|effect, journal| sort(effect, journal, act));
         }
     }
 
     fn step_down(&mut self) {
         match mem::replace(&mut self.state, State::Stopped) {
             State::Turned(host) => {
-                let mut journal = host.step_down();
+                let (machine, mut journal, held) = host.step_down();
                 journal.deposed();
+                let released = held.filter_map(|effect| match effect {
+                    Effect::Store(store::Effect::Release { places }) => Some(places),
+                    _ => None,
+                });
+                let places = machine.places().into_iter().chain(released.flatten());
                 self.generation += 1;
-                self.state = State::Replayed(journal);
+                self.state = State::Replayed(journal, places.collect());
             }
             other => self.state = other,
         }
@@ -170,17 +223,24 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 
     /// What makes its next machine, if it has none: it reads the log, so it is done elsewhere, without the host's lock.
     pub fn replay(&self) -> Option<Replay<M>> {
-        let State::Replayed(journal) = &self.state else {
+        let State::Replayed(journal, _) = &self.state else {
             return None;
         };
-        let (group, applied) = (journal.group(), journal.applied());
-        Some(Replay::new(self.settings.clone(), group, applied))
+        let kept = journal.kept().clone();
+        let replay = Replay::new(self.settings.clone(), self.group, kept, journal.applied());
+        Some(replay.within(self.memory))
     }
 
-    /// Here is the next machine; then it takes what it was told meanwhile.
+    /// Here is the next machine; then it takes what it was told meanwhile. What its predecessor had in segments and it has not,
+    /// is needed no more.
     pub fn replayed(&mut self, machine: M, act: &mut dyn FnMut(Effect<Ends>)) {
         match mem::replace(&mut self.state, State::Stopped) {
-            State::Replayed(journal) => {
+            State::Replayed(mut journal, mut places) => {
+                let needed: HashSet<Place> = machine.places().into_iter().collect();
+                places.retain(|place| !needed.contains(place));
+                if !places.is_empty() {
+                    journal.release(places);
+                }
                 self.state = State::Turned(Host::new(machine, journal));
                 self.take(Vec::new(), act);
             }
@@ -189,8 +249,20 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     }
 }
 
+/// What the message store lets go of is freed once that is remembered; everything else is carried out elsewhere.
+fn sort<M: QueueMachine<Ends>>(
+    effect: Effect<Ends>,
+    journal: &mut ReplicatedJournal<M>,
+    act: &mut dyn FnMut(Effect<Ends>),
+) {
+    match effect {
+        Effect::Store(store::Effect::Release { places }) => journal.release(places),
+        other => act(other),
+    }
+}
+
 /// Has the machine take over what another one has decided; `None` if it can't be read.
-fn follow<M: QueueMachine<Ends>>(host: &mut Host<M, ReplicatedJournal>, entry: &Committed) -> Option<()> {
+fn follow<M: QueueMachine<Ends>>(host: &mut Host<M, ReplicatedJournal<M>>, entry: &Committed) -> Option<()> {
     let index = entry.at.index;
     // What has no bytes, the group put there.
     if !entry.record.is_empty() {
@@ -201,6 +273,6 @@ fn follow<M: QueueMachine<Ends>>(host: &mut Host<M, ReplicatedJournal>, entry: &
             host.machine.appended(first, LogPlace(index));
         }
     }
-    host.journal.followed(index);
+    host.journal.followed(entry);
     Some(())
 }

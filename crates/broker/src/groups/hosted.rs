@@ -1,22 +1,31 @@
 //! A replicated machine with its inbox: what the groups of a node tell, and what is asked of it.
 
 use super::host::ReplicatedHost;
+use super::member_journal::member_journal;
 use super::node_groups::{Member, News, NodeGroups};
+use super::replay::block_at;
 use crate::node::ends::Ends;
+use crate::node::journal::NodeLog;
+use crate::node::pager::StoreFiles;
+use crate::node::paging::Paged;
 use cluster::{GroupId, MemberId};
-use model::{Index, QueueSettings, Timestamp};
+use model::{Block, Index, Journaled, Timestamp};
+use queue::store::{self, LogPlace};
 use queue::{Effect, QueueMachine, Request};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use storage::{JournalId, StorageError};
 
-/// What carries out what the machine orders. Called under the host's lock, so that its orders keep their order: it asks
-/// nothing of the same machine.
+/// What carries out what the machine orders, apart from what its message store has read and written. Called under the host's
+/// lock, so that its orders keep their order: it asks nothing of the same machine.
 pub type Act = Box<dyn Fn(Effect<Ends>) + Send + Sync>;
 
 /// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
 /// before its owner has told it which nodes to hear ([`Request::AwaitNodes`]).
 pub struct Hosted<M: QueueMachine<Ends>> {
     myself: Weak<Self>,
+    group: GroupId,
     groups: Arc<NodeGroups>,
     host: Mutex<ReplicatedHost<M>>,
     inbox: Mutex<Vec<News>>,
@@ -30,11 +39,12 @@ impl<M: QueueMachine<Ends> + Send + 'static> Hosted<M>
 where
     M::Record: Send,
 {
-    /// An empty machine, to which its group comes from its first entry on.
-    pub fn new(settings: QueueSettings, groups: Arc<NodeGroups>, group: GroupId, act: Act) -> Arc<Self> {
+    /// A machine with its host, which is turned from now on.
+    pub fn new(host: ReplicatedHost<M>, groups: Arc<NodeGroups>, act: Act) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
-            host: Mutex::new(ReplicatedHost::new(settings, groups.clone(), group)),
+            group: host.group(),
+            host: Mutex::new(host),
             groups,
             inbox: Mutex::default(),
             mail: AtomicBool::new(false),
@@ -54,11 +64,54 @@ where
     pub fn submit(&self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
         let mut host = self.lock();
         let taken = host.handle(now, request);
-        host.commit(&mut |effect| (self.act)(effect));
+        self.commit(&mut host);
         drop(host);
         self.look();
         self.groups.turn();
         taken
+    }
+
+    fn commit(&self, host: &mut ReplicatedHost<M>) {
+        let generation = host.generation();
+        host.commit(&mut |effect| self.carry_out(generation, effect));
+    }
+
+    /// What the machine of this generation has ordered.
+    fn carry_out(&self, generation: u64, effect: Effect<Ends>) {
+        let Some(hosted) = self.myself.upgrade() else {
+            return;
+        };
+        let pager = &self.groups.node().pager;
+        let store = MemberStore { hosted, generation };
+        match effect {
+            Effect::Store(store::Effect::Load {
+                first,
+                source,
+                failures,
+            }) => pager.read(move |files| store.load(files, first, source, failures)),
+            Effect::Store(store::Effect::Store { pieces, durable }) => {
+                pager.write(move |files| store.store(files, &pieces, durable));
+            }
+            other => (self.act)(other),
+        }
+    }
+
+    /// What became of an order of the store of an earlier machine is of no use: what was written for it is freed.
+    fn answer(&self, files: &StoreFiles, generation: u64, request: store::Request) {
+        let mut host = self.lock();
+        if host.generation() != generation || host.machine().is_none() {
+            drop(host);
+            if let store::Request::FinishStore { pieces, .. } = request {
+                let places = pieces.into_iter().map(|piece| piece.place);
+                files.free(member_journal(self.group), places);
+            }
+            return;
+        }
+        let _ = host.handle(self.groups.node().now(), Request::Store(request));
+        self.commit(&mut host);
+        drop(host);
+        self.look();
+        self.groups.turn();
     }
 
     /// Whether it decides here.
@@ -101,7 +154,8 @@ where
             };
             self.mail.store(false, Ordering::SeqCst);
             let news = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
-            host.take(news, &mut |effect| (self.act)(effect));
+            let generation = host.generation();
+            host.take(news, &mut |effect| self.carry_out(generation, effect));
             self.replay(&host);
         }
     }
@@ -119,9 +173,11 @@ where
             let made = replay.run(&files.log);
             hosted.replaying.store(false, Ordering::SeqCst);
             match made {
-                Ok(machine) => hosted
-                    .lock()
-                    .replayed(machine, &mut |effect| (hosted.act)(effect)),
+                Ok(machine) => {
+                    let mut host = hosted.lock();
+                    let generation = host.generation();
+                    host.replayed(machine, &mut |effect| hosted.carry_out(generation, effect));
+                }
                 Err(error) => tracing::error!(area = "groups", "a queue's copy cannot be read anew: {error}"),
             }
             hosted.look();
@@ -144,5 +200,42 @@ where
 
     fn turn(self: Arc<Self>) {
         self.look();
+    }
+}
+
+/// The message store of a machine: its answers are for this one of several that follow each other.
+struct MemberStore<M: QueueMachine<Ends>> {
+    hosted: Arc<Hosted<M>>,
+    generation: u64,
+}
+
+impl<M: QueueMachine<Ends>> fmt::Debug for MemberStore<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", member_journal(self.hosted.group))
+    }
+}
+
+impl<M: QueueMachine<Ends> + Send + 'static> Paged for MemberStore<M>
+where
+    M::Record: Send,
+{
+    fn owner(&self) -> JournalId {
+        member_journal(self.hosted.group)
+    }
+
+    fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError> {
+        let block = |record: &[u8]| {
+            let record = M::Record::decode(record)?;
+            M::brings(&record).map(|(_, block)| block.clone())
+        };
+        block_at(log, self.hosted.group, at, block).map(Some)
+    }
+
+    fn is_retired(&self) -> bool {
+        false
+    }
+
+    fn answer(&self, files: &StoreFiles, request: store::Request) {
+        self.hosted.answer(files, self.generation, request);
     }
 }

@@ -1,30 +1,48 @@
 //! The journal of a machine of which several nodes have a copy.
 
+use super::member_journal::{Kept, MemberJournal};
 use super::node_groups::NodeGroups;
 use crate::node::ends::Ends;
 use crate::node::journal::Journal;
 use bytes::Bytes;
-use cluster::{Committed, GroupId};
+use cluster::{Committed, GroupId, Mark, Membership};
 use model::{Index, Journaled, Seq};
-use queue::store::{self, LogPlace};
+use queue::store::{self, LogPlace, Place};
 use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
+use storage::Position;
 
 /// More than a record takes beside the block that it brings, mostly: so much that its bytes are not moved while they are written.
 const BESIDE_BLOCK: usize = 256;
 
-/// A machine's part of a group: its leader proposes what it decides, its followers apply what is committed.
-pub struct ReplicatedJournal {
-    groups: Arc<NodeGroups>,
-    group: GroupId,
+/// A machine's part of a group: its leader proposes what it decides, its followers apply what is committed. And what
+/// this node remembers of it for itself.
+pub struct ReplicatedJournal<M: QueueMachine<Ends>> {
+    own: MemberJournal,
     /// Up to here the machine has what is committed.
-    applied: Index,
-    lead: Option<Lead>,
+    applied: Mark,
+    lead: Option<Lead<M::Local>>,
+    /// Another checkpoint is due.
+    due: bool,
+    /// The log wants to use the file again that ends here, once there is a checkpoint.
+    before: Option<Position>,
+}
+
+/// A checkpoint that was taken of more than is committed: it counts if all of that is.
+struct Early<L> {
+    /// The number of the last record that is in it.
+    last: u64,
+    contents: L,
+    /// Where the records stand by now that bring its messages.
+    placed: Vec<(Seq, LogPlace)>,
+    /// What the store had remembered before it was taken.
+    moved: usize,
 }
 
 /// What is decided here.
-struct Lead {
+struct Lead<L> {
     term: u64,
     /// The number of the turn that is being made.
     turn: u64,
@@ -45,9 +63,11 @@ struct Lead {
     wanted: u64,
     /// Records that bring messages and are not committed: their numbers, and those of the first messages.
     bodies: VecDeque<(u64, Seq)>,
+    /// The checkpoint that waits until what is in it is committed.
+    early: Option<Early<L>>,
 }
 
-impl Lead {
+impl<L> Lead<L> {
     fn new(term: u64) -> Self {
         Self {
             term,
@@ -61,6 +81,7 @@ impl Lead {
             asked: None,
             wanted: 0,
             bodies: VecDeque::new(),
+            early: None,
         }
     }
 
@@ -95,30 +116,36 @@ impl Lead {
     }
 }
 
-impl ReplicatedJournal {
+impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
     /// The journal of a machine that has applied everything up to `applied` and goes on applying.
-    pub fn new(groups: Arc<NodeGroups>, group: GroupId, applied: Index) -> Self {
+    pub fn new(own: MemberJournal, applied: Mark) -> Self {
         Self {
-            groups,
-            group,
+            own,
             applied,
             lead: None,
+            due: false,
+            before: None,
         }
     }
 
     /// Whose it is.
     pub fn group(&self) -> GroupId {
-        self.group
+        self.own.group()
     }
 
     /// The groups of the node.
     pub fn groups(&self) -> &Arc<NodeGroups> {
-        &self.groups
+        self.own.groups()
+    }
+
+    /// What its contents are made of beside entries.
+    pub fn kept(&self) -> &Kept {
+        self.own.kept()
     }
 
     /// Up to here the machine has what is committed.
     pub fn applied(&self) -> Index {
-        self.applied
+        self.applied.index
     }
 
     /// Whether its machine decides.
@@ -136,14 +163,39 @@ impl ReplicatedJournal {
         self.lead = None;
     }
 
+    /// These are the members from this entry on.
+    pub fn joined(&mut self, index: Index, members: Membership) {
+        self.own.joined(index, members);
+    }
+
+    /// The next checkpoint lets the log use the file again that ends here.
+    pub fn reclaim(&mut self, before: Position) {
+        self.before = self.before.max(Some(before));
+    }
+
+    /// Whether a checkpoint is due; once.
+    pub fn take_due(&mut self) -> bool {
+        mem::take(&mut self.due)
+    }
+
+    /// Nobody needs these places any more.
+    pub fn release(&mut self, places: Vec<Place>) {
+        self.own.release(self.applied, places);
+    }
+
     /// A machine that follows has applied everything up to here.
-    pub fn followed(&mut self, index: Index) {
-        self.applied = index;
+    pub fn followed(&mut self, entry: &Committed) {
+        self.reach(entry);
+    }
+
+    fn reach(&mut self, entry: &Committed) {
+        self.applied = entry.at;
+        self.due |= self.own.applied(entry.at, entry.record.len());
     }
 
     /// What this machine had decided is committed; the log keeps the messages that it brought, at its index.
-    pub fn committed<M: QueueMachine<Ends>>(&mut self, entry: &Committed, machine: &mut M) {
-        self.applied = entry.at.index;
+    pub fn committed(&mut self, entry: &Committed, machine: &mut M) {
+        self.reach(entry);
         let Some(lead) = &mut self.lead else { return };
         // What has no bytes, the group put there. Of its own term nobody but this leader proposes, and it keeps the order.
         if entry.record.is_empty() || entry.at.term != lead.term {
@@ -153,8 +205,15 @@ impl ReplicatedJournal {
         while let Some((record, first)) = lead.bodies.front()
             && *record <= lead.committed
         {
-            machine.appended(*first, LogPlace(entry.at.index));
+            let (record, first, at) = (*record, *first, LogPlace(entry.at.index));
+            if let Some(early) = lead.early.as_mut().filter(|early| record <= early.last) {
+                early.placed.push((first, at));
+            }
+            machine.appended(first, at);
             lead.bodies.pop_front();
+        }
+        if let Some(early) = lead.early.take_if(|early| early.last <= lead.committed) {
+            self.write_checkpoint(early);
         }
         self.ask();
     }
@@ -173,19 +232,14 @@ impl ReplicatedJournal {
         if let Some(lead) = &mut self.lead
             && lead.question()
         {
-            self.groups.prove(self.group, lead.term);
+            self.own.groups().prove(self.own.group(), lead.term);
         }
     }
-}
 
-impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal {
-    fn append(&mut self, _machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<Effect<Ends>>) {
-        // Where this node's store has moved bytes need not be remembered while the log has them all.
-        promises.retain(|effect| !matches!(effect, Effect::Store(store::Effect::Remember(_))));
-        let Some(lead) = &mut self.lead else { return };
-        if records.is_empty() {
+    fn propose(&mut self, records: &mut Vec<M::Record>) {
+        let Some(lead) = self.lead.as_mut().filter(|_| !records.is_empty()) else {
             return;
-        }
+        };
         let mut proposed = Vec::with_capacity(records.len());
         for record in records.drain(..) {
             lead.proposed += 1;
@@ -199,18 +253,76 @@ impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal {
         }
         lead.recorded = true;
         lead.open.push_back((lead.turn, lead.proposed));
-        self.groups.propose(self.group, lead.term, proposed);
+        self.own.groups().propose(self.own.group(), lead.term, proposed);
+    }
+
+    /// The contents as they are now. If not all of that is committed, they wait for it; while some do, others are not taken:
+    /// who wants them asks again.
+    fn take_checkpoint(&mut self, machine: &M) {
+        let early = |last| Early {
+            last,
+            contents: machine.checkpoint(0).0,
+            placed: Vec::new(),
+            moved: self.own.moved(),
+        };
+        match &mut self.lead {
+            Some(lead) if lead.early.is_some() => {}
+            Some(lead) if lead.committed < lead.proposed => lead.early = Some(early(lead.proposed)),
+            _ => {
+                let early = early(0);
+                self.write_checkpoint(early);
+            }
+        }
+    }
+
+    fn write_checkpoint(&mut self, mut early: Early<M::Local>) {
+        early.placed.sort_unstable_by_key(|(first, _)| *first);
+        let needed = M::complete(&mut early.contents, self.applied.index + 1, &early.placed);
+        let before = self.before.take();
+        self.own
+            .checkpoint(self.applied, &early.contents, needed, early.moved, before);
+    }
+}
+
+impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal<M> {
+    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<Effect<Ends>>) {
+        let (mut moved, mut checkpoint) = (Vec::new(), false);
+        promises.retain(|effect| match effect {
+            Effect::Store(store::Effect::Remember(record)) => {
+                let mut bytes = Vec::new();
+                M::Local::from(record.clone()).encode(&mut bytes);
+                moved.push(bytes);
+                false
+            }
+            Effect::Store(store::Effect::Checkpoint) => {
+                checkpoint = true;
+                false
+            }
+            _ => true,
+        });
+        if !moved.is_empty() {
+            self.own.remember(self.applied, moved);
+        }
+        self.propose(records);
+        if checkpoint {
+            self.take_checkpoint(machine);
+        }
     }
 
     fn end_turn(&mut self, leaves: bool) -> Option<u64> {
         let lead = self.lead.as_mut()?;
         let turn = lead.turn;
         lead.turn += 1;
-        if !std::mem::take(&mut lead.recorded) && leaves {
+        if !mem::take(&mut lead.recorded) && leaves {
             lead.wanted = turn;
             self.ask();
         }
         Some(turn)
+    }
+
+    /// What the message store orders, this node's disk does.
+    fn holds(&self, effect: &Effect<Ends>) -> bool {
+        !matches!(effect, Effect::Store(_))
     }
 
     fn reached(&self) -> u64 {

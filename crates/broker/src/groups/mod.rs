@@ -29,17 +29,23 @@ pub mod alone;
 mod host;
 mod hosted;
 mod journal;
+mod member_journal;
+mod member_record;
 mod node_groups;
 mod replay;
 mod standing;
+mod start;
 mod transfer;
 
 pub use crate::node::ends::{Ends, Receipt};
 pub use host::ReplicatedHost;
 pub use hosted::{Act, Hosted};
 pub use journal::ReplicatedJournal;
+pub use member_journal::{MemberJournal, member_journal};
+pub use member_record::{Head, Remembered};
 pub use node_groups::{Links, Member, News, NodeGroups, Observer};
 pub use replay::{Replay, block_at};
+pub use start::{Found, Identity, NotOpened};
 pub use transfer::Bulk;
 
 #[cfg(test)]

@@ -13,12 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use storage::{JournalId, Kind, Position};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
 
 /// The time between two ticks.
 const TICK_MS: u128 = 100;
+
+/// Of whom nothing was heard for so many ticks, nothing is kept for: it needs a snapshot when it comes back.
+const AWAY_TICKS: u32 = 600;
 
 /// How much of a group's log is read at once for a member that lags, in bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -64,6 +68,8 @@ pub enum News {
     Leader(Option<MemberId>),
     /// These are the members from this index on. Told before the entries that the same turn commits.
     Members { index: u64, members: Membership },
+    /// The log wants to use the file again that ends here: what it has of the group before is to be needed no more.
+    Reclaim(Position),
     /// A member elsewhere needs contents, and the last checkpoint's are too old for it: a later one is to be taken.
     Checkpoint,
     /// The entries up to here can't be had any more: the contents are to be fetched, from this member or from another
@@ -93,6 +99,7 @@ enum Mail {
     Bulk(NodeId, Bytes),
     Installed(GroupId, u64),
     Checkpointed(GroupId, u64, u64),
+    Reclaim(Vec<GroupId>, Position),
 }
 
 /// A node's members of all groups. See the module.
@@ -243,6 +250,22 @@ impl NodeGroups {
     /// what is behind `keep`. For hosts, as [`NodeGroups::propose`] is.
     pub fn checkpointed(&self, group: GroupId, index: u64, keep: u64) {
         self.put(Mail::Checkpointed(group, index, keep));
+    }
+
+    /// The log wants to use a file again that these journals need, which ends at `before`.
+    pub fn reclaim(&self, journals: &[JournalId], before: Position) {
+        let of_groups = journals
+            .iter()
+            .filter(|it| matches!(it.kind, Kind::GROUP | Kind::MEMBER));
+        let mut groups: Vec<GroupId> = of_groups.map(|it| GroupId(it.number)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        self.bring(Mail::Reclaim(groups, before));
+    }
+
+    /// The first entry of a group that is led here which a member lacks that was away for a moment at the most.
+    pub(super) fn lacked(&self, group: GroupId) -> Option<u64> {
+        self.with(|state| state.groups.lacked(group, AWAY_TICKS))
     }
 
     /// Whether the group's member is told of ticks. For hosts, as [`NodeGroups::propose`] is.
@@ -415,6 +438,9 @@ impl State {
                 }
             }
             Mail::Checkpointed(group, index, keep) => groups.checkpointed(group, index, keep),
+            Mail::Reclaim(of, before) => of
+                .into_iter()
+                .for_each(|group| concerned.tell_one(group, standings, News::Reclaim(before))),
             Mail::Bulk(..) => {}
         }
     }

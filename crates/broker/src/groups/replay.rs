@@ -1,11 +1,14 @@
-//! A machine made anew of what the node's log has of its group.
+//! A machine made anew of what this node has of it: its last checkpoint, the entries behind that, and where its store has
+//! moved bytes since.
 
+use super::member_journal::Kept;
+use super::member_record::{Head, Remembered};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use cluster::{GroupId, entry_of};
-use model::{Block, Index, Journaled, Outcome, QueueSettings};
-use queue::QueueMachine;
-use queue::store::LogPlace;
+use model::{Block, Index, Journaled, Outcome, QueueSettings, Timestamp};
+use queue::store::{self, LogPlace};
+use queue::{QueueMachine, Request};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use storage::StorageError;
@@ -13,31 +16,32 @@ use storage::StorageError;
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// What makes a machine of the log.
+/// What makes a machine of checkpoint and log.
 pub struct Replay<M> {
     settings: QueueSettings,
     group: GroupId,
+    kept: Kept,
     to: Index,
+    memory: Option<usize>,
     machine: PhantomData<M>,
 }
 
 impl<M: QueueMachine<Ends>> Replay<M> {
     /// It has everything up to `to`, which is committed.
-    pub(super) fn new(settings: QueueSettings, group: GroupId, to: Index) -> Self {
+    pub(super) fn new(settings: QueueSettings, group: GroupId, kept: Kept, to: Index) -> Self {
         Self {
             settings,
             group,
+            kept,
             to,
+            memory: None,
             machine: PhantomData,
         }
     }
 
-    /// A machine without anything, which follows.
-    pub(super) fn empty(settings: QueueSettings) -> M {
-        let mut machine = M::new(settings);
-        machine.replay();
-        machine.follow();
-        machine
+    /// Bodies may take so many bytes of memory.
+    pub(super) fn within(self, memory: Option<usize>) -> Self {
+        Self { memory, ..self }
     }
 
     /// Makes the machine, which follows.
@@ -45,23 +49,60 @@ impl<M: QueueMachine<Ends>> Replay<M> {
     /// # Errors
     /// The log can't be read.
     pub fn run(self, log: &NodeLog) -> Result<M, StorageError> {
+        self.run_to(log, 0, &mut |_| Ok(()))
+    }
+
+    /// The same; shows all entries behind the checkpoint, up to index `last` if that is more than what is committed.
+    pub(super) fn run_to(
+        self,
+        log: &NodeLog,
+        last: Index,
+        show: &mut dyn FnMut(Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<M, StorageError> {
         let mut machine = M::new(self.settings);
+        if let Some(memory) = self.memory {
+            let shrink = Request::Store(store::Request::Shrink { memory });
+            machine.handle(Timestamp(0), shrink, &mut Outcome::default());
+        }
         machine.replay();
         let mut next = 1;
-        while next <= self.to {
-            let payloads = log.group_entries(self.group.0, next, self.to + 1, READ_BYTES)?;
+        if let Some((position, head)) = &self.kept.checkpoint {
+            next = head.at.index + 1;
+            let record = log.read(*position)?;
+            restore(&mut machine, &record).ok_or_else(|| {
+                let what = format!("the last checkpoint of group {} is not in the log", self.group.0);
+                StorageError::Gone { what }
+            })?;
+        }
+        let end = self.to.max(last) + 1;
+        while next < end {
             let before = next;
-            for payload in &payloads {
-                apply(&mut machine, next, payload).ok_or_else(|| unreadable(self.group, next))?;
+            for payload in log.group_entries(self.group.0, next, end, READ_BYTES)? {
+                if next <= self.to {
+                    apply(&mut machine, next, &payload).ok_or_else(|| unreadable(self.group, next))?;
+                }
+                show(payload)?;
                 next += 1;
             }
             if next == before {
                 return Err(unreadable(self.group, next));
             }
         }
+        for moved in &self.kept.moved {
+            if let Some(record) = M::Local::decode(moved) {
+                machine.apply_local(record);
+            }
+        }
         machine.follow();
         Ok(machine)
     }
+}
+
+fn restore<M: QueueMachine<Ends>>(machine: &mut M, record: &[u8]) -> Option<()> {
+    let (_, Remembered::Checkpoint(contents)) = Head::decode(record)? else {
+        return None;
+    };
+    machine.apply_local(M::Local::decode(contents)?).map(drop)
 }
 
 fn apply<M: QueueMachine<Ends>>(machine: &mut M, index: Index, payload: &[u8]) -> Option<()> {

@@ -52,12 +52,20 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
             self.journal.append(&mut self.machine, records, promises);
             records.clear();
         }
-        let leaves = !effects.is_empty() || !promises.is_empty();
-        let due = effects.drain(..).chain(promises.drain(..));
+        let leaves = !promises.is_empty() || effects.iter().any(|effect| self.journal.holds(effect));
         match self.journal.end_turn(leaves) {
-            None => due.for_each(|effect| act(effect, &mut self.journal)),
+            None => {
+                let due = effects.drain(..).chain(promises.drain(..));
+                due.for_each(|effect| act(effect, &mut self.journal));
+            }
             Some(turn) => {
-                self.held.extend(due.map(|effect| (turn, effect)));
+                for effect in effects.drain(..) {
+                    match self.journal.holds(&effect) {
+                        true => self.held.push_back((turn, effect)),
+                        false => act(effect, &mut self.journal),
+                    }
+                }
+                self.held.extend(promises.drain(..).map(|effect| (turn, effect)));
                 self.let_go(act);
             }
         }
@@ -74,9 +82,10 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
     }
 
     /// Somebody else decides from now on: what was not committed never leaves. The machine has decided things that may not
-    /// become so, and is given up; whoever follows replays the journal.
-    pub fn step_down(self) -> J {
-        self.journal
+    /// become so, and is given up; whoever follows replays the journal. Returns what was held, too.
+    pub fn step_down(self) -> (M, J, impl Iterator<Item = M::Effect>) {
+        let held = self.held.into_iter().map(|(_, effect)| effect);
+        (self.machine, self.journal, held)
     }
 }
 

@@ -21,6 +21,12 @@ pub trait Journal<M: Machine> {
         None
     }
 
+    /// Whether an effect of a turn waits for what [`Self::end_turn`] has said. What concerns nobody beyond this node need not.
+    #[inline]
+    fn holds(&self, _effect: &M::Effect) -> bool {
+        true
+    }
+
     /// How far it has come: all that waits for a number up to this may leave.
     fn reached(&self) -> u64 {
         u64::MAX

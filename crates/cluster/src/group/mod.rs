@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::tail::{Tail, Wanted};
 use bytes::Bytes;
 use raft::eraftpb::{Entry, Message, MessageType};
-use raft::{Changer, Config, RawNode, StateRole, Storage};
+use raft::{Changer, Config, ProgressState, RawNode, StateRole, Storage};
 use slog::{Discard, Logger, o};
 use std::collections::VecDeque;
 use storage::HardState;
@@ -409,6 +409,22 @@ impl Group {
         if index <= self.applied() {
             self.raw.mut_store().checkpointed(index, keep);
         }
+    }
+
+    /// See [`crate::Groups::lacked`]; the nodes are those that count.
+    pub fn lacked(&self, counts: impl Fn(NodeId) -> bool) -> Option<u64> {
+        let progress = self.raw.raft.prs();
+        let others = self.membership().members();
+        let others = others.filter(|m| self.leads() && *m != self.me && counts(m.node));
+        let has = |of: MemberId| {
+            let progress = progress.get(of.number())?;
+            Some(match progress.state {
+                ProgressState::Snapshot => progress.pending_snapshot.max(progress.matched),
+                _ => progress.matched,
+            })
+        };
+        let least = others.filter_map(has).min()?;
+        (least < self.last()).then_some(least + 1)
     }
 
     /// Entries that were wanted, as they were read from the node's log.

@@ -198,6 +198,13 @@ impl Groups {
         }
     }
 
+    /// The first entry of a group that is led here which a member lacks, as far as is known, of those whose nodes were heard of
+    /// within so many ticks. Who is being sent a snapshot lacks what is behind that.
+    pub fn lacked(&self, group: GroupId, ticks: u32) -> Option<u64> {
+        let counts = |node| self.peers.spoke_within(node, ticks);
+        self.slots.get(group)?.lacked(counts)
+    }
+
     /// Entries that [`Event::Read`] asked for, as the log has them: payloads of [`storage::Kind::GROUP`]. None if they
     /// can't be read.
     pub fn fetched(&mut self, group: GroupId, from: u64, payloads: &[Bytes]) {

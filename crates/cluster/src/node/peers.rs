@@ -89,6 +89,11 @@ impl Peers {
             .collect()
     }
 
+    /// Whether something was heard of the node within so many ticks, or since the start.
+    pub fn spoke_within(&self, node: NodeId, ticks: u32) -> bool {
+        self.list.get(&node).is_some_and(|peer| peer.silence <= ticks)
+    }
+
     /// Who is cut off from here though others hear it, for `after` ticks, and once more each second while that lasts.
     pub fn take_cut(&mut self, me: NodeId, after: u32) -> Vec<NodeId> {
         let views = self.views();
@@ -293,11 +298,9 @@ impl Groups {
             if !std::mem::take(&mut peer.said) {
                 self.peers.silent.push(node);
             }
-            if peer.heard {
-                peer.silence += 1;
-                if peer.silence >= self.settings.suspect_after {
-                    suspects.push(node);
-                }
+            peer.silence = peer.silence.saturating_add(1);
+            if peer.heard && peer.silence >= self.settings.suspect_after {
+                suspects.push(node);
             }
             let some = peer.digests.len().min(self.settings.digests_a_tick);
             for group in peer.digests.drain(..some) {

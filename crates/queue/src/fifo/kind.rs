@@ -66,6 +66,16 @@ impl<E: Ends> QueueMachine<E> for Classic<E> {
         (LocalRecord::Checkpoint(checkpoint), needed)
     }
 
+    fn complete(checkpoint: &mut LocalRecord, next: Index, placed: &[(Seq, LogPlace)]) -> Option<LogPlace> {
+        let LocalRecord::Checkpoint(checkpoint) = checkpoint else {
+            return None;
+        };
+        checkpoint.next = next;
+        let tables = checkpoint.lanes.iter_mut().map(|(_, table)| table);
+        tables.for_each(|table| table.complete(placed));
+        checkpoint.first_in_log()
+    }
+
     fn apply_local(&mut self, record: LocalRecord) -> Option<Index> {
         let next = match &record {
             LocalRecord::Checkpoint(checkpoint) => Some(checkpoint.next),

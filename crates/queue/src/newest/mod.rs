@@ -379,6 +379,13 @@ impl<E: Ends> QueueMachine<E> for Newest<E> {
         (Local::Checkpoint { next, contents }, None)
     }
 
+    fn complete(checkpoint: &mut Local, before: Index, _: &[(Seq, LogPlace)]) -> Option<LogPlace> {
+        if let Local::Checkpoint { next, .. } = checkpoint {
+            *next = before;
+        }
+        None
+    }
+
     fn apply_local(&mut self, record: Local) -> Option<Index> {
         let Local::Checkpoint { next, contents } = record else {
             return None;

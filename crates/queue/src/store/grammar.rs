@@ -12,8 +12,13 @@ const BARE_ROW: u64 = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace(pub u64);
 
+impl LogPlace {
+    /// Of a record that is not committed: it stands nowhere yet.
+    pub const NONE: Self = Self(u64::MAX);
+}
+
 /// Where an entry lies in the segments (the storage crate's words, carried as plain numbers).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Number of the segment file.
     pub segment: u32,
@@ -151,6 +156,19 @@ impl Table {
             }
         }
         Self { rows }
+    }
+
+    /// The records that brought messages since stand there, by the first message of each, which rise. Rows of others are left
+    /// out.
+    pub fn complete(&mut self, placed: &[(Seq, LogPlace)]) {
+        self.rows.retain_mut(|row| {
+            let Some(Source::Log(place @ LogPlace::NONE)) = &mut row.source else {
+                return true;
+            };
+            let known = placed.binary_search_by_key(&row.base, |(first, _)| *first);
+            *place = known.map_or(LogPlace::NONE, |at| placed[at].1);
+            known.is_ok()
+        });
     }
 }
 

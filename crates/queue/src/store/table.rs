@@ -16,7 +16,10 @@ impl Store {
             rows: Vec::with_capacity(self.runs.len() - self.dead),
         };
         for run in self.runs.iter().filter(|run| run.journaled && run.live > 0) {
-            let source = run.source();
+            let source = match run.source() {
+                None if run.is_unwritten() => Some((Source::Log(LogPlace::NONE), run.first)),
+                source => source,
+            };
             if source.is_none() && !run.lost {
                 continue;
             }

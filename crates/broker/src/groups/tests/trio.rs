@@ -2,11 +2,11 @@
 
 use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
-use crate::groups::alone::{self, Alone, Found};
-use crate::groups::{Hosted, Links, Member, NodeGroups, block_at};
+use crate::groups::alone::{self, Alone};
+use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at};
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
-use cluster::{GroupId, MemberId, Membership, NodeId, Recovered, Settings};
+use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
 use model::properties::Properties;
 use model::{BlockBuilder, Journaled, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
 use queue::fifo::{Classic, Record};
@@ -14,7 +14,7 @@ use queue::store::LogPlace;
 use queue::{Answer, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use storage::LogOptions;
 use storage::faulty::{Fault, FaultyFs};
 
@@ -108,14 +108,6 @@ impl Trio {
         let (node, at) = (NodeId(id), self.incarnation);
         let mut alone =
             alone::open(world.clone(), dir, options, node, at, Settings::default(), links).unwrap();
-        let members = NODES.map(|node| MemberId::first(NodeId(node)));
-        let mut recovered = Recovered::new_group(MemberId::first(node), Membership::of(&members));
-        for record in alone.found.remove(&GROUP.0).unwrap_or_default() {
-            match record {
-                Found::Entry(payload) => recovered.entry(&payload).unwrap(),
-                Found::Promise(payload) => recovered.promise(&payload).unwrap(),
-            }
-        }
         let left = Arc::new(Mutex::new(Vec::new()));
         let leaves = left.clone();
         let act = Box::new(move |effect| leaves.lock().unwrap().push(word(effect)));
@@ -123,11 +115,14 @@ impl Trio {
             durable: true,
             ..QueueSettings::default()
         };
-        let queue = Hosted::<Classic<Ends>>::new(settings, alone.groups.clone(), GROUP, act);
-        let member: Arc<dyn Member> = queue.clone();
         NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
-        let member: Weak<dyn Member> = Arc::downgrade(&member);
-        alone.groups.open(GROUP, recovered, member).unwrap();
+        let identity = Identity {
+            group: GROUP,
+            me: MemberId::first(node),
+            members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
+        };
+        let queue = alone.member(identity, settings, act).unwrap();
+        alone.sweep().unwrap();
         self.lives[id as usize - 1] = Some(Life {
             world,
             alone,

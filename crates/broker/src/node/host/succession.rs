@@ -221,7 +221,7 @@ impl<M: QueueMachine<Ends>> World<M> {
 
     /// The host steps down; what was not committed is void, and whoever follows replays the rest.
     fn succeed(&mut self) {
-        let mut journal = self.host.take().unwrap().step_down();
+        let (_, mut journal, _) = self.host.take().unwrap().step_down();
         journal.records.truncate(journal.committed);
         let committed = journal.committed;
         self.accepted.retain(|_, by| *by <= committed);

@@ -1,0 +1,260 @@
+//! A member's own journal: what this node alone remembers of a group's contents. Checkpoints, where the message store
+//! has moved bytes since, and how far the contents have come.
+//!
+//! What is written here never waits for others: it speaks of what is committed. The contents of a replicated machine are
+//! those of the last checkpoint and of the entries behind it.
+
+use super::member_record::{Head, Remembered};
+use super::node_groups::NodeGroups;
+use crate::node::journal::NodeLog;
+use crate::node::promise::{Batches, Promise};
+use cluster::{GroupId, Mark, Membership};
+use model::{Index, Journaled};
+use queue::store::{LogPlace, Place};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use storage::{JournalId, Kind, Position, StorageError};
+
+/// So many bytes of entries are applied before the journal says again how far the contents have come. A start keeps the bodies of
+/// entries in memory that it doesn't know to be committed.
+const KNOWN_BYTES: usize = 1 << 20;
+
+/// So many bytes of entries are applied before another checkpoint is taken, whoever asks for space.
+const CHECKPOINT_BYTES: usize = 64 << 20;
+
+/// The name of the journal, and whose the segments of the member's message store are.
+pub fn member_journal(group: GroupId) -> JournalId {
+    JournalId::new(Kind::MEMBER, group.0)
+}
+
+/// What a member remembers beside its group's entries.
+pub struct MemberJournal {
+    groups: Arc<NodeGroups>,
+    group: GroupId,
+    kept: Kept,
+    /// Who the members are from which entry on; the first is of the checkpoint, or of the beginning.
+    members: VecDeque<(Index, Membership)>,
+    /// What was applied since the journal said how far the contents have come, in bytes.
+    unsaid: usize,
+    /// What was applied since a checkpoint was due, in bytes.
+    applied: usize,
+}
+
+/// What the contents are made of beside entries.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// The last checkpoint, and where it stands.
+    pub checkpoint: Option<(Position, Head)>,
+    /// What the message store has remembered since, as it was written.
+    pub moved: Vec<Vec<u8>>,
+}
+
+impl MemberJournal {
+    /// The journal of a member that has kept this; `members` are those from the first entry behind the checkpoint on, or
+    /// behind what is known beyond it.
+    pub fn new(
+        groups: Arc<NodeGroups>,
+        group: GroupId,
+        kept: Kept,
+        members: Membership,
+        known: Index,
+    ) -> Self {
+        let mut since = VecDeque::with_capacity(1);
+        if let Some((_, head)) = &kept.checkpoint {
+            since.push_back((head.at.index, head.members.clone()));
+        }
+        since.push_back((known, members));
+        Self {
+            groups,
+            group,
+            kept,
+            members: since,
+            unsaid: 0,
+            applied: 0,
+        }
+    }
+
+    /// Whose it is.
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// The groups of the node.
+    pub fn groups(&self) -> &Arc<NodeGroups> {
+        &self.groups
+    }
+
+    fn log(&self) -> &Arc<NodeLog> {
+        &self.groups.node().log
+    }
+
+    /// What the contents are made of beside entries.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// How much the store has remembered since the checkpoint.
+    pub fn moved(&self) -> usize {
+        self.kept.moved.len()
+    }
+
+    /// These are the members from this entry on.
+    pub fn joined(&mut self, index: Index, members: Membership) {
+        while self.members.back().is_some_and(|(known, _)| *known >= index) {
+            self.members.pop_back();
+        }
+        self.members.push_back((index, members));
+    }
+
+    fn head(&self, at: Mark) -> Head {
+        let behind = self.members.partition_point(|(index, _)| *index <= at.index);
+        let members = self.members.get(behind.saturating_sub(1));
+        Head {
+            at,
+            members: members.map(|(_, members)| members.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// An entry of so many bytes was applied. True if another checkpoint is due.
+    pub fn applied(&mut self, at: Mark, bytes: usize) -> bool {
+        self.unsaid += bytes;
+        self.applied += bytes;
+        if self.unsaid >= KNOWN_BYTES {
+            self.know(at, std::iter::empty());
+        }
+        let due = self.applied >= CHECKPOINT_BYTES;
+        if due {
+            self.applied = 0;
+        }
+        due
+    }
+
+    /// Says how far the contents have come.
+    fn know(&mut self, at: Mark, promises: impl Iterator<Item = Promise>) {
+        self.unsaid = 0;
+        let (head, journal) = (self.head(at), member_journal(self.group));
+        self.log().append_with(promises, |batch| {
+            batch.record(journal, |out| head.encode(Remembered::Known, out));
+        });
+    }
+
+    /// Remembers what the store has to say.
+    pub fn remember(&mut self, at: Mark, records: Vec<Vec<u8>>) {
+        let (head, journal) = (self.head(at), member_journal(self.group));
+        self.log().append_with(std::iter::empty(), |batch| {
+            for record in &records {
+                batch.record(journal, |out| head.encode(Remembered::Store(record), out));
+            }
+        });
+        self.kept.moved.extend(records);
+    }
+
+    /// Nobody needs these places any more, since the entries up to this one are applied. They are freed once that is certain
+    /// for the next start, too: a replay that ended earlier would still speak of them.
+    pub fn release(&mut self, at: Mark, places: Vec<Place>) {
+        let owner = member_journal(self.group);
+        self.know(at, std::iter::once(Promise::Release { owner, places }));
+    }
+
+    /// Writes down the contents after an entry that is committed. What the store has remembered since they were taken, which
+    /// is all but the first `moved`, is written behind them. Once that is durable, what is older is let go of:
+    /// the log may forget the entries up to this one but those from `needed` on, and everything before `before` if
+    /// somebody asked for that.
+    pub fn checkpoint(
+        &mut self,
+        at: Mark,
+        contents: &impl Journaled,
+        needed: Option<LogPlace>,
+        moved: usize,
+        before: Option<Position>,
+    ) {
+        let (head, journal) = (self.head(at), member_journal(self.group));
+        let mut bytes = Vec::new();
+        contents.encode(&mut bytes);
+        let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
+        let behind = at.index + 1;
+        let written: Arc<dyn Batches> = Arc::new(Written {
+            groups: self.groups.clone(),
+            group: self.group,
+            below: needed.map_or(behind, |place| place.0.min(behind)),
+            before,
+        });
+        let promise = Promise::Batch(written, at.index);
+        let mut position = Position(0);
+        self.log().append_with(std::iter::once(promise), |batch| {
+            position = batch.record(journal, |out| {
+                head.encode(Remembered::Checkpoint(&bytes), out);
+            });
+            for record in &since {
+                batch.record(journal, |out| head.encode(Remembered::Store(record), out));
+            }
+            batch.release(journal, position);
+        });
+        while self.members.get(1).is_some_and(|(index, _)| *index <= at.index) {
+            self.members.pop_front();
+        }
+        self.unsaid = 0;
+        self.kept = Kept {
+            checkpoint: Some((position, head)),
+            moved: since,
+        };
+    }
+}
+
+/// A checkpoint that is written. What is older is let go of once it is durable.
+struct Written {
+    groups: Arc<NodeGroups>,
+    group: GroupId,
+    /// The first entry that is still needed here.
+    below: Index,
+    before: Option<Position>,
+}
+
+impl Batches for Written {
+    fn synced(self: Arc<Self>, index: u64) {
+        let pager = &self.groups.node().pager;
+        let written = self.clone();
+        pager.write(move |files| {
+            if let Err(error) = written.let_go(&files.log, index) {
+                let group = written.group;
+                tracing::warn!(
+                    area = "groups",
+                    "{group:?} holds on to what is old in the log: {error}"
+                );
+            }
+        });
+    }
+}
+
+impl Written {
+    /// Entries that members lack who were away for a moment only are moved to the group's tail.
+    fn let_go(&self, log: &NodeLog, index: Index) -> Result<(), StorageError> {
+        let group = self.group.0;
+        let lacked = self.groups.lacked(self.group).filter(|first| *first <= index);
+        let readable = |first: &Index| log.group_entries(group, *first, *first + 1, 1).is_ok();
+        let first = lacked.map(|first| match log.group_span(group) {
+            Some((there, _)) if !readable(&first) => there.max(first),
+            _ => first,
+        });
+        let keep = first.map_or(index, |first| first.saturating_sub(1).min(index));
+        let kept = match keep < index {
+            true => log.keep_tail(group, keep + 1, self.below),
+            false => Ok(()),
+        };
+        log.release_tail(group, keep + 1);
+        log.release_group(group, self.below);
+        self.groups.checkpointed(self.group, index, keep);
+        self.groups.turn();
+        if let Some(before) = self.before {
+            log.carry_group(group, before)?;
+        }
+        kept
+    }
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a checkpoint of {:?}", self.group)
+    }
+}
