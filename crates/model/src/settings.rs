@@ -52,6 +52,12 @@ impl QueueSettings {
     pub fn journals(&self, persistent: bool) -> bool {
         self.durable && (persistent || self.replicated)
     }
+
+    /// True if it matters how often a message came back.
+    #[inline]
+    pub fn counts_returns(&self) -> bool {
+        self.delivery_limit.is_some() || self.retry_delay.is_some()
+    }
 }
 
 /// How a queue sorts its messages.

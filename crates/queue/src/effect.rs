@@ -88,7 +88,7 @@ impl Delivery {
 }
 
 /// The answer to a question.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Deliveries may come from now on.
     Consuming,
@@ -108,6 +108,9 @@ pub enum Answer {
     Taken(Ranges),
     /// Of what a node's consumers hold these do not count: the node is to forget them.
     Discard(Ranges),
+    /// What the node sent was taken or refused below this number; of what it asked for these were refused. 0 if there are
+    /// too many senders for another one.
+    Recalled { below: u64, refused: Ranges },
     /// So many ready messages were dropped.
     Purged(u64),
     /// The queue may be deleted; so many ready messages go with it.

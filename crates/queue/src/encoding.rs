@@ -8,7 +8,7 @@
 use model::{Ranges, Seq};
 
 /// Appends a number.
-pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
+pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -17,12 +17,12 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Appends a set.
-pub(crate) fn put_set(out: &mut Vec<u8>, set: &Ranges) {
+pub fn put_set(out: &mut Vec<u8>, set: &Ranges) {
     put_set_from(out, 0, set);
 }
 
 /// Appends a set of numbers none of which is below `start`.
-pub(crate) fn put_set_from(out: &mut Vec<u8>, start: u64, set: &Ranges) {
+pub fn put_set_from(out: &mut Vec<u8>, start: u64, set: &Ranges) {
     put(out, set.spans().count() as u64);
     let mut at = start;
     for (first, last) in set.spans() {
@@ -33,23 +33,23 @@ pub(crate) fn put_set_from(out: &mut Vec<u8>, start: u64, set: &Ranges) {
 }
 
 /// Bytes that are being read. Everything is checked, and nothing is allocated for what is not there.
-pub(crate) struct Input<'a> {
+pub struct Input<'a> {
     /// What is left.
     pub rest: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    pub(crate) fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+    pub fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk::<N>()?;
         self.rest = rest;
         Some(taken)
     }
 
-    pub(crate) fn octet(&mut self) -> Option<u8> {
+    pub fn octet(&mut self) -> Option<u8> {
         self.take::<1>().map(|octet| octet[0])
     }
 
-    pub(crate) fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let octet = self.octet()?;
@@ -65,16 +65,12 @@ impl<'a> Input<'a> {
         None
     }
 
-    pub(crate) fn short(&mut self) -> Option<u32> {
+    pub fn short(&mut self) -> Option<u32> {
         u32::try_from(self.number()?).ok()
     }
 
     /// A count and so many things, each of which takes at least `least` bytes.
-    pub(crate) fn list<T>(
-        &mut self,
-        least: usize,
-        mut one: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Option<Vec<T>> {
+    pub fn list<T>(&mut self, least: usize, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = usize::try_from(self.number()?).ok()?;
         if count > self.rest.len() / least {
             return None;
@@ -86,12 +82,12 @@ impl<'a> Input<'a> {
         Some(list)
     }
 
-    pub(crate) fn set(&mut self) -> Option<Ranges> {
+    pub fn set(&mut self) -> Option<Ranges> {
         self.set_from(0)
     }
 
     /// A set of numbers none of which is below `start`, and each of which has a next one.
-    pub(crate) fn numbers_from(&mut self, start: u64) -> Option<Ranges> {
+    pub fn numbers_from(&mut self, start: u64) -> Option<Ranges> {
         self.set_from(start)
             .filter(|set| set.last().unwrap_or(start) < u64::MAX)
     }

@@ -10,7 +10,7 @@
 //! [`store::grammar`] and `store`.
 
 pub mod effect;
-mod encoding;
+pub mod encoding;
 pub mod fifo;
 mod glance;
 mod losses;
@@ -19,7 +19,7 @@ mod machine;
 pub mod newest;
 pub mod request;
 pub mod seen;
-mod seq_set;
+pub mod seq_set;
 mod status;
 pub mod store;
 

@@ -35,6 +35,13 @@ pub enum Request<E: Ends> {
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
     },
+    /// What became of what this node sent, from number `from` on? Answered with `Answer::Recalled`; by then everything
+    /// that was decided before is on record, whatever it was.
+    Recall {
+        sender: Incarnation,
+        from: u64,
+        reply: E::Reply,
+    },
     /// Another machine has decided here before, and of these nodes consumers may hold what it delivered: nothing is
     /// delivered before each of them has said what they hold, or counts as down.
     AwaitNodes { nodes: Vec<Incarnation> },

@@ -6,34 +6,35 @@ use std::collections::BTreeMap;
 
 /// A set of numbers as disjoint, inclusive spans; first by last.
 #[derive(Debug, Default)]
-pub(crate) struct SeqSet {
+pub struct SeqSet {
     spans: BTreeMap<Seq, Seq>,
     /// How many numbers are in it: asked after each turn.
     count: u64,
 }
 
 impl SeqSet {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if there is no number in it.
+    pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// How many numbers are in it.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 
     /// All spans, ascending.
-    pub(crate) fn spans(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
+    pub fn spans(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
         self.spans.iter().map(|(first, last)| (*first, *last))
     }
 
     /// The lowest span.
-    pub(crate) fn first(&self) -> Option<(Seq, Seq)> {
+    pub fn first(&self) -> Option<(Seq, Seq)> {
         self.spans.first_key_value().map(|(first, last)| (*first, *last))
     }
 
     /// Adds numbers none of which are in the set.
-    pub(crate) fn insert(&mut self, mut first: Seq, mut last: Seq) {
+    pub fn insert(&mut self, mut first: Seq, mut last: Seq) {
         self.count += last + 1 - first;
         if let Some((before, end)) = self
             .spans
@@ -52,7 +53,7 @@ impl SeqSet {
     }
 
     /// Takes out whatever of `first..=last` is in the set.
-    pub(crate) fn remove(&mut self, first: Seq, last: Seq) {
+    pub fn remove(&mut self, first: Seq, last: Seq) {
         while let Some((from, to)) = self.overlap(first, last) {
             let Some((start, end)) = self
                 .spans
@@ -74,7 +75,7 @@ impl SeqSet {
     }
 
     /// The lowest span of the set within `first..=last`.
-    pub(crate) fn overlap(&self, first: Seq, last: Seq) -> Option<(Seq, Seq)> {
+    pub fn overlap(&self, first: Seq, last: Seq) -> Option<(Seq, Seq)> {
         if self.spans.is_empty() || first > last {
             return None;
         }
@@ -90,7 +91,7 @@ impl SeqSet {
     }
 
     /// Calls `visit` for the spans of `first..=last` that are not in the set, ascending.
-    pub(crate) fn others(&self, first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
+    pub fn others(&self, first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
         let mut at = first;
         while let Some((from, to)) = self.overlap(at, last) {
             if at < from {
@@ -104,12 +105,13 @@ impl SeqSet {
     }
 
     /// Adds numbers, some of which may be in the set.
-    pub(crate) fn add(&mut self, first: Seq, last: Seq) {
+    pub fn add(&mut self, first: Seq, last: Seq) {
         self.remove(first, last);
         self.insert(first, last);
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Empties it.
+    pub fn clear(&mut self) {
         self.spans.clear();
         self.count = 0;
     }

@@ -113,6 +113,7 @@ impl Handle {
             }
             Request::Consume { reply, .. }
             | Request::Get { reply, .. }
+            | Request::Recall { reply, .. }
             | Request::TakeOut { reply, .. }
             | Request::Purge { reply }
             | Request::Use { reply: Some(reply) }

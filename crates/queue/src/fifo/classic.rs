@@ -95,6 +95,7 @@ impl<E: Ends> Machine for Classic<E> {
                 block,
                 receipt,
             } => self.publish_sent(*origin, &block, receipt, now, outcome),
+            Request::Recall { sender, from, reply } => self.recall(sender, from, reply, outcome),
             Request::AwaitNodes { nodes } => self.await_nodes(nodes, now, outcome),
             Request::Holds {
                 node,

@@ -63,6 +63,10 @@ impl<E: Ends> Classic<E> {
                 spans.for_each(|(first, last)| all.push_span(first, last));
                 (reply, Answer::Discard(all))
             }
+            Request::Recall { reply, .. } => {
+                let (below, refused) = (0, Ranges::new());
+                (reply, Answer::Recalled { below, refused })
+            }
             Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),
             Request::MayRetire { reply, .. } => (reply, Answer::MayRetire(0)),

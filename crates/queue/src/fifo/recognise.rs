@@ -2,7 +2,7 @@
 
 use super::once::{Stretch, cut};
 use super::senders::Heard;
-use super::{Classic, Effect, Ends, FifoOutcome, Origin, Record, Sent};
+use super::{Answer, Classic, Effect, Ends, FifoOutcome, Origin, Record, Sent};
 use model::{Block, Incarnation, Ranges, Timestamp};
 use std::sync::Arc;
 
@@ -101,6 +101,19 @@ impl<E: Ends> Classic<E> {
         }
         let sent = Sent::all(origin, count as u64);
         outcome.records.push(Record::Declined { sent, refused });
+    }
+
+    /// A node asks what became of what it sent.
+    pub(super) fn recall(
+        &self,
+        sender: Incarnation,
+        from: u64,
+        reply: E::Reply,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        let (below, refused) = self.senders.recall(sender, from);
+        let answer = Answer::Recalled { below, refused };
+        outcome.promises.push(Effect::Reply(reply, answer));
     }
 
     /// A node sends nothing more as the one it was.

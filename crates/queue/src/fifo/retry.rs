@@ -21,7 +21,7 @@ impl Lane {
     /// True if it matters here how often a message came back.
     #[inline]
     pub(super) fn counts_returns(&self) -> bool {
-        self.settings.delivery_limit.is_some() || self.settings.retry_delay.is_some()
+        self.settings.counts_returns()
     }
 
     /// These live messages stand where they stood, and are counted. Those that have been tried too often leave, the others wait

@@ -175,6 +175,24 @@ impl Senders {
         (heard, alike.count())
     }
 
+    /// Below which number everything of the sender was taken or declined (0 if it can't be heard), and what of that was
+    /// refused, from number `from` on.
+    pub(super) fn recall(&self, sender: Incarnation, from: u64) -> (u64, Ranges) {
+        let Some(known) = self.known.get(&sender) else {
+            return (
+                self.expects(sender, 0).map_or_else(|below| below, |()| 1),
+                Ranges::new(),
+            );
+        };
+        let mark = &known.mark;
+        let mut refused = mark.refused.clone();
+        refused.remove_below(from);
+        if from < mark.forgotten {
+            refused.push_span(from, mark.forgotten - 1);
+        }
+        (mark.below, refused)
+    }
+
     fn mark(&mut self, sender: Incarnation) -> &mut SenderMark {
         let known = self.known.entry(sender).or_insert_with(|| Sender {
             mark: SenderMark::new(sender),
@@ -250,6 +268,13 @@ mod tests {
         assert_eq!(senders.heard(NODE, 99_999, 1).0, Heard::Taken);
         assert_eq!(senders.heard(NODE, 100_000, 1).0, Heard::Refused);
         assert_eq!(senders.heard(NODE, 1, 1).0, Heard::Refused);
+        let (below, refused) = senders.recall(NODE, 99_996);
+        assert_eq!(
+            (below, refused),
+            (100_001, [99_996, 99_998, 100_000].into_iter().collect())
+        );
+        let (_, refused) = senders.recall(NODE, 7);
+        assert!(refused.contains(7) && !refused.contains(6) && !refused.contains(99_999));
     }
 
     #[test]
@@ -260,8 +285,10 @@ mod tests {
         }
         let another = Incarnation(u64::MAX);
         assert_eq!(senders.expects(another, 1), Err(0));
+        assert_eq!(senders.recall(another, 1), (0, Ranges::new()));
         assert!(senders.end(NODE) && !senders.end(NODE));
         assert_eq!(senders.expects(another, 1), Ok(()));
+        assert_eq!(senders.recall(another, 1), (1, Ranges::new()));
     }
 
     proptest! {

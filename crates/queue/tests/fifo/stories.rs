@@ -5,7 +5,7 @@
 //! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
 //!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
-//! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE
+//! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE     recall NODE FROM
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
@@ -191,6 +191,11 @@ impl Story {
                     returns: after(words, "returned").unwrap_or(0) as u32,
                 }],
                 more: words.contains(&"more"),
+                reply,
+            },
+            "recall" => Request::Recall {
+                sender: Incarnation(who.parse().unwrap()),
+                from: words[2].parse().unwrap(),
                 reply,
             },
             "down" => Request::CountAsDown {
@@ -555,6 +560,10 @@ fn answered(answer: &Answer) -> String {
         Answer::Empty => "empty".to_string(),
         Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),
         Answer::Taken(seqs) => format!("{} taken", list(seqs)),
+        Answer::Recalled { below, refused } if refused.is_empty() => {
+            format!("known below {below}, nothing refused")
+        }
+        Answer::Recalled { below, refused } => format!("known below {below}, {} refused", list(refused)),
         Answer::Discard(seqs) if seqs.is_empty() => "all of it counts".to_string(),
         Answer::Discard(seqs) => format!("{} do not count", list(seqs)),
         Answer::Purged(count) => format!("{count} purged"),
