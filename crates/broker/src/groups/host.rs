@@ -61,7 +61,15 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 
     /// Whether its machine decides.
     pub fn leads(&self) -> bool {
-        matches!(&self.state, State::Turned(host) if host.journal.leads())
+        self.term().is_some()
+    }
+
+    /// In which term its machine decides, if it does.
+    pub fn term(&self) -> Option<u64> {
+        match &self.state {
+            State::Turned(host) => host.journal.term(),
+            _ => None,
+        }
     }
 
     /// Who decides, as far as this node knows.

@@ -71,6 +71,29 @@ where
         taken
     }
 
+    /// Has the machine decide these in one turn, if it decides in this term. Otherwise nothing comes of them, and it
+    /// returns false.
+    pub fn submit_in(&self, term: u64, now: Timestamp, requests: Vec<Request<Ends>>) -> bool {
+        let mut host = self.lock();
+        let leads = host.term() == Some(term);
+        if leads {
+            for request in requests {
+                // It leads, so it takes them all.
+                let _ = host.handle(now, request);
+            }
+            self.commit(&mut host);
+        }
+        drop(host);
+        self.look();
+        self.groups.turn();
+        leads
+    }
+
+    /// In which term it decides here, if it does.
+    pub fn term(&self) -> Option<u64> {
+        self.with(|host| host.term())
+    }
+
     fn commit(&self, host: &mut ReplicatedHost<M>) {
         let generation = host.generation();
         host.commit(&mut |effect| self.carry_out(generation, effect));

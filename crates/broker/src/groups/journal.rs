@@ -153,6 +153,11 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
         self.lead.is_some()
     }
 
+    /// In which term its machine decides, if it does.
+    pub fn term(&self) -> Option<u64> {
+        self.lead.as_ref().map(|lead| lead.term)
+    }
+
     /// Its machine decides from now on, in this term.
     pub fn lead(&mut self, term: u64) {
         self.lead = Some(Lead::new(term));

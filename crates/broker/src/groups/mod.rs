@@ -26,6 +26,7 @@
 //! the group hands out: that is synced here as well, so there is no sync to wait for beside it.
 
 pub mod alone;
+pub mod handle;
 mod host;
 mod hosted;
 mod journal;

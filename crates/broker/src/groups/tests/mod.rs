@@ -1,5 +1,6 @@
 //! A queue of which three nodes have a copy: what leaves it, when, and what each failure costs.
 
+mod anywhere;
 mod seeds;
 mod trio;
 mod world;

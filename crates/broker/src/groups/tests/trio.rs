@@ -3,6 +3,7 @@
 use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::groups::alone::{self, Alone};
+use crate::groups::handle::deliver;
 use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at};
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
@@ -110,7 +111,10 @@ impl Trio {
             alone::open(world.clone(), dir, options, node, at, Settings::default(), links).unwrap();
         let left = Arc::new(Mutex::new(Vec::new()));
         let leaves = left.clone();
-        let act = Box::new(move |effect| leaves.lock().unwrap().push(word(effect)));
+        let act = Box::new(move |effect| {
+            leaves.lock().unwrap().push(word(&effect));
+            let _ = deliver(effect);
+        });
         let settings = QueueSettings {
             durable: true,
             ..QueueSettings::default()
@@ -330,10 +334,10 @@ impl Trio {
     }
 }
 
-fn word(effect: Effect<Ends>) -> Left {
+fn word(effect: &Effect<Ends>) -> Left {
     match effect {
         Effect::Confirm(receipt) => Left::Confirm(receipt.numbers.last().unwrap_or(0)),
-        Effect::Reply(_, Answer::Got { delivery, .. }) => got(&delivery),
+        Effect::Reply(_, Answer::Got { delivery, .. }) => got(delivery),
         Effect::Reply(_, Answer::Empty) => Left::Empty,
         _ => Left::Other,
     }

@@ -1,0 +1,137 @@
+//! A consumer of another node, as the leader of its queue knows it.
+
+use super::message::Notice;
+use super::peer::Requests;
+use model::ConsumerId;
+use queue::{ConsumerSettings, Request};
+
+/// What goes back into a window at once, at the most.
+const MOST_BYTES: u64 = u32::MAX as u64;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Consumer {
+    /// Its name here.
+    pub id: ConsumerId,
+    /// The node has named it in this session.
+    pub named: bool,
+    settings: ConsumerSettings,
+    /// What it was sent and has not passed on to its client, in bytes; and what of it was sent in earlier sessions.
+    used: u64,
+    used_before: u64,
+    /// It came with much of what another leader had sent it, and gets nothing before that is passed on: each change of leader
+    /// could fill its window once more.
+    drains: bool,
+}
+
+impl Consumer {
+    /// One that is new in this term, and was sent so many bytes before.
+    pub fn new(id: ConsumerId, settings: ConsumerSettings, outstanding: u64) -> Self {
+        Self {
+            id,
+            named: true,
+            settings,
+            used: outstanding,
+            used_before: 0,
+            drains: must_drain(outstanding, &settings),
+        }
+    }
+
+    /// It is to get nothing for now.
+    pub fn waits(&self) -> bool {
+        self.drains || self.settings.paused
+    }
+
+    /// What it gets counts as settled.
+    pub fn no_ack(&self) -> bool {
+        self.settings.no_ack
+    }
+
+    /// It is sent so many bytes.
+    pub fn sent(&mut self, bytes: u64) {
+        self.used += bytes;
+    }
+
+    /// It was told to wait.
+    pub fn is_paused(&mut self) {
+        self.settings.paused = true;
+    }
+
+    /// The session ends: what was sent in it may not have come, nor what the consumer passed on.
+    pub fn session_ends(&mut self) {
+        self.used_before = self.used;
+        self.named = false;
+    }
+
+    /// A session begins, and of what it was sent before so much has not been passed on. The rest was, or was lost.
+    pub fn named_again(&mut self, settings: ConsumerSettings, outstanding: u64, requests: &mut Requests) {
+        self.named = true;
+        let mut back = self.used_before.saturating_sub(outstanding);
+        self.used_before = 0;
+        while back > 0 {
+            let bytes = back.min(MOST_BYTES) as u32;
+            self.flow(bytes, requests);
+            back -= u64::from(bytes);
+        }
+        if self.settings.prefetch != settings.prefetch {
+            self.limit(settings.prefetch, requests);
+        }
+        match (self.settings.paused, settings.paused) {
+            (false, true) => self.pause(requests),
+            (true, false) => self.resume(requests),
+            _ => {}
+        }
+    }
+
+    /// The node says something of it.
+    pub fn told(&mut self, notice: Notice, requests: &mut Requests) {
+        match notice {
+            Notice::Flow { bytes, .. } => self.flow(bytes, requests),
+            Notice::Limit { prefetch, .. } => self.limit(prefetch, requests),
+            Notice::Pause { .. } => self.pause(requests),
+            Notice::Resume { .. } => self.resume(requests),
+            Notice::PutBack { .. } | Notice::Remove { .. } | Notice::Use => {}
+        }
+    }
+
+    fn flow(&mut self, bytes: u32, requests: &mut Requests) {
+        let consumer = self.id;
+        self.used = self.used.saturating_sub(u64::from(bytes));
+        match self.drains {
+            false => requests.push(Request::Flow { consumer, bytes }),
+            true if !must_drain(self.used, &self.settings) => {
+                self.drains = false;
+                if !self.settings.paused {
+                    requests.push(Request::Resume { consumer });
+                }
+            }
+            true => {}
+        }
+    }
+
+    fn limit(&mut self, prefetch: u32, requests: &mut Requests) {
+        self.settings.prefetch = prefetch;
+        let consumer = self.id;
+        requests.push(Request::Limit { consumer, prefetch });
+    }
+
+    fn pause(&mut self, requests: &mut Requests) {
+        self.settings.paused = true;
+        let (consumer, reply) = (self.id, None);
+        requests.push(Request::Pause { consumer, reply });
+    }
+
+    fn resume(&mut self, requests: &mut Requests) {
+        self.settings.paused = false;
+        if !self.drains {
+            let consumer = self.id;
+            requests.push(Request::Resume { consumer });
+        }
+    }
+}
+
+/// True if a consumer has to pass on some of what it was sent before it gets a whole window. Front ends give back half a
+/// window at once, so less than that may stay with them for long.
+fn must_drain(used: u64, settings: &ConsumerSettings) -> bool {
+    used > u64::from(settings.window / 2)
+}

@@ -1,0 +1,563 @@
+//! A node as the leader of a queue knows it: what was asked in its name, and what its consumers and gets have.
+
+use super::consumer::Consumer;
+use super::holdings::{take_of, without};
+use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
+use super::session::{Arrival, End};
+use crate::clients::outbox::{self, ChannelId, Outbox};
+use crate::node::ends::{Ends, Outlet, Receipt, Reply};
+use model::{Block, ConsumerId, Incarnation, Ranges};
+use queue::seq_set::SeqSet;
+use queue::{ConsumerSettings, Held, Origin, Request};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
+
+/// Requests for the machine, in order.
+pub type Requests = Vec<Request<Ends>>;
+
+/// What a node may have sent and not been answered, in bytes.
+const CREDIT: u64 = 1024 * 1024;
+
+/// The one channel of a node's outbox.
+pub const CHANNEL: ChannelId = ChannelId(0);
+
+/// Numbers that are unique in a leader's term.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    last: u64,
+}
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// There is none.
+    Closed,
+    /// One is asked for, and waits for answers to what was claimed in the one before; the node asks from this number on.
+    Waiting { sent: u64 },
+    /// The queue is asked what it knows of the node.
+    Opening,
+    /// The node says what it has.
+    Speaking,
+    /// It has said everything; what of that counts is not known yet.
+    Heard,
+    /// Everything is known.
+    Open,
+}
+
+/// What a question to the machine was for.
+#[derive(Debug)]
+pub enum Asked {
+    /// How the node stands, before its session.
+    Standing,
+    /// What its consumers have: as the node named it.
+    Holds { session: u64, held: Vec<Held> },
+    /// Whether what was resolved is on record, up to this number.
+    Resolved { number: u64 },
+    /// The node's own question.
+    Node { question: u64, keeps: Keeps },
+}
+
+/// What an answer brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    Nothing,
+    /// A message that is to be settled.
+    Message,
+    /// Messages that an operator takes.
+    Taken,
+    /// A consumer that begins, or ends.
+    Begins(ConsumerId),
+    Ends(ConsumerId),
+}
+
+/// What somebody on the node has.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// What it was sent in this session, or has claimed in it.
+    pub now: SeqSet,
+    /// What it was sent before.
+    pub before: SeqSet,
+}
+
+/// See the module.
+pub struct Peer {
+    pub node: Incarnation,
+    pub outbox: Arc<Outbox>,
+    pub end: Option<End>,
+    pub phase: Phase,
+    /// Events that wait until everything is known.
+    pub events: Vec<outbox::Event>,
+    /// The last session.
+    pub session: u64,
+    /// What is to be said next.
+    pub said: Vec<ToNode>,
+    pub consumers: BTreeMap<ConsumerId, Consumer>,
+    /// The node's consumers by their names here.
+    pub names: BTreeMap<ConsumerId, ConsumerId>,
+    pub given: BTreeMap<Option<ConsumerId>, Given>,
+    pub taken: SeqSet,
+    /// The machine has heard what it has, in this term.
+    pub spoken: bool,
+    pub questions: BTreeMap<u64, Asked>,
+    /// Parts of what it has that have no answer.
+    pub parts: usize,
+    /// The node's questions that have no answer.
+    pub asked: BTreeSet<u64>,
+    /// The last of what was resolved here; up to where the node was told in its session that it is on record; and whether
+    /// the queue is asked for more of that.
+    pub resolved: u64,
+    pub recorded: u64,
+    pub asks_resolved: bool,
+    /// The number of the next message that it sends.
+    pub next: u64,
+}
+
+impl Peer {
+    /// A node that has not spoken in this term.
+    pub fn new(node: Incarnation) -> Self {
+        Self {
+            node,
+            outbox: Arc::new(Outbox::new()),
+            end: None,
+            phase: Phase::Closed,
+            events: Vec::new(),
+            session: 0,
+            said: Vec::new(),
+            consumers: BTreeMap::new(),
+            names: BTreeMap::new(),
+            given: BTreeMap::new(),
+            taken: SeqSet::default(),
+            spoken: false,
+            questions: BTreeMap::new(),
+            parts: 0,
+            asked: BTreeSet::new(),
+            resolved: 0,
+            recorded: 0,
+            asks_resolved: false,
+            next: 1,
+        }
+    }
+
+    /// Takes a frame that opens a session.
+    pub fn open(
+        &mut self,
+        frame: &Frame<ToLeader>,
+        sent: u64,
+        term: u64,
+        requests: &mut Requests,
+        numbers: &mut Numbers,
+    ) {
+        if frame.session <= self.session {
+            return;
+        }
+        self.session = frame.session;
+        let mut end = End::new(frame.session, term);
+        end.receive(frame);
+        self.end = Some(end);
+        self.said.clear();
+        for given in self.given.values_mut() {
+            let now = mem::take(&mut given.now);
+            now.spans()
+                .for_each(|(first, last)| given.before.add(first, last));
+        }
+        for consumer in self.consumers.values_mut() {
+            consumer.session_ends();
+        }
+        self.put_back(requests);
+        self.phase = Phase::Waiting { sent };
+        self.go_on(requests, numbers);
+    }
+
+    /// Asks how the node stands, as soon as nothing is open that it claimed before.
+    pub fn go_on(&mut self, requests: &mut Requests, numbers: &mut Numbers) {
+        if let Phase::Waiting { sent } = self.phase
+            && self.parts == 0
+        {
+            self.phase = Phase::Opening;
+            self.recall(sent, Asked::Standing, requests, numbers);
+        }
+    }
+
+    /// The queue knows of the node what came below this number.
+    pub fn opened(&mut self, below: u64, refused: Ranges) {
+        self.phase = Phase::Speaking;
+        self.next = below;
+        self.recorded = 0;
+        self.said.push(ToNode::Opened {
+            below,
+            refused,
+            resolved: self.resolved,
+            credit: CREDIT,
+        });
+    }
+
+    /// Nothing more comes in the session that there is.
+    pub fn close(&mut self) {
+        self.end = None;
+        self.said.clear();
+        self.phase = Phase::Closed;
+    }
+
+    /// Takes a frame of the session. False if it ends the session.
+    pub fn receive(
+        &mut self,
+        frame: Frame<ToLeader>,
+        requests: &mut Requests,
+        numbers: &mut Numbers,
+    ) -> bool {
+        let Some(end) = self.end.as_mut().filter(|end| end.session == frame.session) else {
+            return false;
+        };
+        if frame.term != end.term {
+            return frame.term == 0;
+        }
+        match end.receive(&frame) {
+            Arrival::Nothing => true,
+            Arrival::Gap => false,
+            Arrival::Next => {
+                let mut messages = frame.messages.into_iter();
+                let sound = messages.all(|message| self.take(message, requests, numbers).is_some());
+                self.ask_resolved(requests, numbers);
+                sound
+            }
+        }
+    }
+
+    /// Takes one message; `None` if it makes no sense.
+    fn take(&mut self, message: ToLeader, requests: &mut Requests, numbers: &mut Numbers) -> Option<()> {
+        match message {
+            _ if self.phase < Phase::Speaking => return None,
+            ToLeader::Publish { first, block } => self.publish(first, block, requests)?,
+            ToLeader::Consume {
+                question,
+                consumer,
+                settings,
+                outstanding,
+            } => self.consume(question, consumer, settings, outstanding, requests, numbers),
+            ToLeader::Holds { held, more } if self.phase == Phase::Speaking => {
+                self.hear(held, more, requests, numbers);
+            }
+            ToLeader::Resolve { number, resolved } => self.resolve(number, resolved, requests),
+            ToLeader::Ask { question, about } => self.ask(question, about, requests, numbers),
+            ToLeader::Tell(notice) => self.told(notice, requests),
+            ToLeader::Wants => {}
+            ToLeader::Holds { .. } | ToLeader::Open { .. } | ToLeader::Nothing { .. } => return None,
+        }
+        Some(())
+    }
+
+    fn publish(&mut self, first: u64, block: Arc<Block>, requests: &mut Requests) -> Option<()> {
+        let end = first.checked_add(block.len() as u64)?;
+        if block.is_empty() || first == 0 || first > self.next {
+            return None;
+        }
+        self.next = self.next.max(end);
+        let receipt = Receipt {
+            outbox: self.outbox.clone(),
+            channel: CHANNEL,
+            numbers: Ranges::span(first, end - 1),
+            queue: None,
+            timed: None,
+        };
+        let origin = Origin {
+            sender: self.node,
+            first,
+        };
+        requests.push(Request::EnqueueFrom {
+            origin: Box::new(origin),
+            block,
+            receipt: Some(receipt),
+        });
+        Some(())
+    }
+
+    fn consume(
+        &mut self,
+        question: u64,
+        consumer: ConsumerId,
+        settings: ConsumerSettings,
+        outstanding: u64,
+        requests: &mut Requests,
+        numbers: &mut Numbers,
+    ) {
+        if let Some(it) = self.consumers.get_mut(&consumer) {
+            it.named_again(settings, outstanding, requests);
+            if !self.asked.contains(&question) {
+                let answer = queue::Answer::Consuming;
+                self.said.push(ToNode::Answer { question, answer });
+            }
+            return;
+        }
+        if !self.asked.insert(question) {
+            return;
+        }
+        let id = ConsumerId(numbers.next());
+        let keeps = Keeps::Begins(consumer);
+        let reply = self.reply(Asked::Node { question, keeps }, false, numbers);
+        let outlet = Outlet {
+            outbox: self.outbox.clone(),
+            channel: CHANNEL,
+            no_ack: settings.no_ack,
+        };
+        let it = Consumer::new(id, settings, outstanding);
+        let paused = it.waits();
+        requests.push(Request::Consume {
+            consumer: id,
+            outlet,
+            settings: ConsumerSettings { paused, ..settings },
+            reply,
+        });
+        self.names.insert(id, consumer);
+        self.consumers.insert(consumer, it);
+    }
+
+    /// The node says what its consumers have. What it was sent before and still has stays its own, and is not the
+    /// machine's business; nor is the rest once the machine has heard everything that the node had under another leader.
+    pub fn hear(&mut self, held: Vec<Held>, more: bool, requests: &mut Requests, numbers: &mut Numbers) {
+        let mut others = Vec::new();
+        let mut discard = Ranges::new();
+        for mut part in held {
+            let given = self.given.entry(part.consumer).or_default();
+            let kept = take_of(&mut given.before, &part.seqs);
+            kept.spans().for_each(|(first, last)| given.now.add(first, last));
+            part.seqs = without(&part.seqs, &kept);
+            part.seqs
+                .spans()
+                .for_each(|(first, last)| discard.push_span(first, last));
+            others.push(part);
+        }
+        if self.spoken {
+            let answer = queue::Answer::Discard(discard);
+            self.said.push(ToNode::Answer { question: 0, answer });
+        } else {
+            let named = |part: &Held| Held {
+                consumer: part
+                    .consumer
+                    .and_then(|id| self.consumers.get(&id))
+                    .map(|it| it.id),
+                ..part.clone()
+            };
+            let held = others.iter().map(named).collect();
+            let asked = Asked::Holds {
+                session: self.session,
+                held: others,
+            };
+            let reply = self.reply(asked, false, numbers);
+            let node = self.node;
+            self.parts += 1;
+            requests.push(Request::Holds {
+                node,
+                held,
+                more,
+                reply,
+            });
+        }
+        if !more {
+            self.spoken = true;
+            self.phase = match self.parts {
+                0 => Phase::Open,
+                _ => Phase::Heard,
+            };
+            self.reconcile(requests);
+        }
+    }
+
+    /// What the node does not name was lost on its way.
+    fn reconcile(&mut self, requests: &mut Requests) {
+        for (consumer, given) in &mut self.given {
+            let id = consumer.and_then(|id| self.consumers.get(&id)).map(|it| it.id);
+            give_back(mem::take(&mut given.before), id, false, requests);
+        }
+        let asked = |id: &ConsumerId| {
+            self.questions
+                .values()
+                .any(|asked| matches!(asked, Asked::Node { keeps: Keeps::Ends(it), .. } if it == id))
+        };
+        let gone = self.consumers.iter().filter(|(id, it)| !it.named && !asked(id));
+        let gone: Vec<ConsumerId> = gone.map(|(id, _)| *id).collect();
+        for id in gone {
+            self.cancel(id, requests);
+        }
+        self.given.retain(|_, given| !given.now.is_empty());
+    }
+
+    fn cancel(&mut self, consumer: ConsumerId, requests: &mut Requests) {
+        if let Some(it) = self.consumers.remove(&consumer) {
+            self.names.remove(&it.id);
+            let (consumer, reply) = (it.id, None);
+            requests.push(Request::Cancel { consumer, reply });
+        }
+    }
+
+    /// Only what it has counts: the rest may be somebody else's by now.
+    fn resolve(&mut self, number: u64, resolved: Resolved, requests: &mut Requests) {
+        if number <= self.resolved {
+            return;
+        }
+        self.resolved = number;
+        let Some(given) = self.given.get_mut(&resolved.consumer) else {
+            return;
+        };
+        let seqs = take_of(&mut given.now, &resolved.seqs);
+        if given.now.is_empty() && given.before.is_empty() {
+            self.given.remove(&resolved.consumer);
+        }
+        if seqs.is_empty() {
+            return;
+        }
+        let consumer = resolved.consumer.and_then(|id| self.consumers.get(&id));
+        let consumer = consumer.map(|it| it.id);
+        requests.push(match resolved.way {
+            Way::Settled(disposal) => Request::Settle {
+                consumer,
+                seqs,
+                disposal,
+            },
+            Way::Returned { failed } => Request::Return {
+                consumer,
+                seqs,
+                failed,
+            },
+        });
+    }
+
+    /// Asks when what was resolved is on record, if that is not asked already.
+    pub fn ask_resolved(&mut self, requests: &mut Requests, numbers: &mut Numbers) {
+        if !self.asks_resolved && self.resolved > self.recorded {
+            self.asks_resolved = true;
+            let number = self.resolved;
+            self.recall(u64::MAX, Asked::Resolved { number }, requests, numbers);
+        }
+    }
+
+    fn ask(&mut self, question: u64, about: Question, requests: &mut Requests, numbers: &mut Numbers) {
+        if !self.asked.insert(question) {
+            return;
+        }
+        let keeps = match &about {
+            Question::Get { no_ack: false } => Keeps::Message,
+            Question::TakeOut { .. } => Keeps::Taken,
+            Question::Cancel { consumer } => Keeps::Ends(*consumer),
+            _ => Keeps::Nothing,
+        };
+        let no_ack = about == Question::Get { no_ack: true };
+        let reply = self.reply(Asked::Node { question, keeps }, no_ack, numbers);
+        // A consumer that is not known ends at once: no number here is its own.
+        let id = |id: &ConsumerId| self.consumers.get(id).map_or(ConsumerId(0), |it| it.id);
+        requests.push(match about {
+            Question::Get { no_ack } => Request::Get { no_ack, reply },
+            Question::Cancel { consumer } => Request::Cancel {
+                consumer: id(&consumer),
+                reply: Some(reply),
+            },
+            Question::Pause { consumer } => {
+                let id = id(&consumer);
+                if let Some(it) = self.consumers.get_mut(&consumer) {
+                    it.is_paused();
+                }
+                Request::Pause {
+                    consumer: id,
+                    reply: Some(reply),
+                }
+            }
+            Question::TakeOut { seqs } => Request::TakeOut { seqs, reply },
+            Question::Purge => Request::Purge { reply },
+            Question::MayRetire { if_unused, if_empty } => Request::MayRetire {
+                if_unused,
+                if_empty,
+                reply,
+            },
+            Question::Use => Request::Use { reply: Some(reply) },
+        });
+    }
+
+    fn told(&mut self, notice: Notice, requests: &mut Requests) {
+        match notice {
+            Notice::PutBack { seqs } => {
+                let seqs = take_of(&mut self.taken, &seqs);
+                requests.push(Request::PutBack { seqs });
+            }
+            Notice::Remove { seqs } => {
+                let seqs = take_of(&mut self.taken, &seqs);
+                requests.push(Request::Remove { seqs });
+            }
+            Notice::Use => requests.push(Request::Use { reply: None }),
+            Notice::Flow { consumer, .. }
+            | Notice::Limit { consumer, .. }
+            | Notice::Pause { consumer }
+            | Notice::Resume { consumer } => {
+                if let Some(it) = self.consumers.get_mut(&consumer) {
+                    it.told(notice, requests);
+                }
+            }
+        }
+    }
+
+    /// What the operator of the session before had taken stands again where it stood.
+    fn put_back(&mut self, requests: &mut Requests) {
+        if !self.taken.is_empty() {
+            let seqs = ranges(&mem::take(&mut self.taken));
+            requests.push(Request::PutBack { seqs });
+        }
+    }
+
+    /// The node is gone, or counts as that: what it was sent goes back. What comes for it later has to go back, too, until
+    /// the question is answered that is returned.
+    pub fn end(&mut self, requests: &mut Requests, numbers: &mut Numbers) -> u64 {
+        self.put_back(requests);
+        for (consumer, given) in mem::take(&mut self.given) {
+            let id = consumer.and_then(|id| self.consumers.get(&id)).map(|it| it.id);
+            give_back(given.before, id, true, requests);
+            give_back(given.now, id, true, requests);
+        }
+        let consumers: Vec<ConsumerId> = self.consumers.keys().copied().collect();
+        consumers.into_iter().for_each(|id| self.cancel(id, requests));
+        self.close();
+        self.recall(u64::MAX, Asked::Resolved { number: 0 }, requests, numbers);
+        numbers.last
+    }
+
+    /// Asks the machine how the node stands: the answer comes when everything before it is on record.
+    fn recall(&mut self, from: u64, asked: Asked, requests: &mut Requests, numbers: &mut Numbers) {
+        let reply = self.reply(asked, false, numbers);
+        let sender = self.node;
+        requests.push(Request::Recall { sender, from, reply });
+    }
+
+    fn reply(&mut self, asked: Asked, no_ack: bool, numbers: &mut Numbers) -> Reply {
+        let question = numbers.next();
+        self.questions.insert(question, asked);
+        Reply {
+            outbox: self.outbox.clone(),
+            channel: CHANNEL,
+            question: outbox::Question(question),
+            no_ack,
+        }
+    }
+}
+
+/// These stand again where they stood.
+fn give_back(seqs: SeqSet, consumer: Option<ConsumerId>, failed: bool, requests: &mut Requests) {
+    if !seqs.is_empty() {
+        requests.push(Request::Return {
+            consumer,
+            seqs: ranges(&seqs),
+            failed,
+        });
+    }
+}
+
+fn ranges(set: &SeqSet) -> Ranges {
+    let mut ranges = Ranges::new();
+    set.spans()
+        .for_each(|(first, last)| ranges.push_span(first, last));
+    ranges
+}

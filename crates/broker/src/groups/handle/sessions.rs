@@ -1,0 +1,194 @@
+//! The leader's side: the sessions of all nodes with one queue, in one term.
+
+use super::message::{Frame, ToLeader, ToNode};
+use super::peer::{Numbers, Peer, Requests};
+use model::Incarnation;
+use queue::Request;
+use std::collections::BTreeMap;
+
+/// A node that is not heard of for so many ticks, of 100 ms each, counts as down.
+const DOWN_AFTER: u32 = 20;
+
+/// So does one that is heard of and does not say in so many ticks what its consumers have.
+const SPEAKS_WITHIN: u32 = 100;
+
+/// All nodes that speak to the leader of a queue. Made when it begins to lead, dropped when it leads no more: what it has
+/// requested is for the machine of this term only.
+pub struct Sessions {
+    term: u64,
+    peers: BTreeMap<Incarnation, Peer>,
+    /// Nodes of which it is not known what they hold, and since how many ticks they are asked.
+    awaited: BTreeMap<Incarnation, u32>,
+    /// Nodes that are not heard of, and for how many ticks.
+    silent: BTreeMap<Incarnation, u32>,
+    /// Nodes that are gone, and the question behind whose answer nothing more comes for them.
+    ended: Vec<(Peer, u64)>,
+    numbers: Numbers,
+    /// Frames outside of sessions.
+    asides: Vec<(Incarnation, Frame<ToNode>)>,
+}
+
+impl Sessions {
+    /// This node begins to lead, in this term; the cluster has these nodes, which may hold what others have delivered.
+    pub fn new(term: u64, nodes: &[Incarnation], requests: &mut Requests) -> Self {
+        let nodes_of_queue = nodes.to_vec();
+        requests.push(Request::AwaitNodes {
+            nodes: nodes_of_queue,
+        });
+        let speak = |node: &Incarnation| (*node, Frame::aside(0, term, ToNode::Speak));
+        Self {
+            term,
+            peers: BTreeMap::new(),
+            awaited: nodes.iter().map(|node| (*node, 0)).collect(),
+            silent: nodes.iter().map(|node| (*node, 0)).collect(),
+            ended: Vec::new(),
+            numbers: Numbers::default(),
+            asides: nodes.iter().map(speak).collect(),
+        }
+    }
+
+    /// In which term they are.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// Takes a frame of a node: what the machine is to be asked is added to `requests`.
+    pub fn receive(&mut self, from: Incarnation, frame: Frame<ToLeader>, requests: &mut Requests) {
+        self.heard(from);
+        match frame.messages[..] {
+            [ToLeader::Open { node, sent }] if node == from => {
+                let peer = self.peers.entry(node).or_insert_with(|| Peer::new(node));
+                peer.open(&frame, sent, self.term, requests, &mut self.numbers);
+            }
+            [ToLeader::Nothing { node }] if node == from => {
+                if frame.term == self.term && !self.peers.contains_key(&node) {
+                    self.has_nothing(node, requests);
+                }
+            }
+            _ => {
+                let session = frame.session;
+                let peer = self.peers.get_mut(&from);
+                let known = peer.filter(|peer| peer.end.as_ref().is_some_and(|end| end.session == session));
+                let lives = known.is_some_and(|peer| {
+                    let lives = peer.receive(frame, requests, &mut self.numbers);
+                    if !lives {
+                        peer.close();
+                    }
+                    if peer.spoken {
+                        self.awaited.remove(&from);
+                    }
+                    lives
+                });
+                if !lives {
+                    let closed = Frame::aside(session, self.term, ToNode::Closed);
+                    self.asides.push((from, closed));
+                }
+            }
+        }
+    }
+
+    /// A node has no handle of the queue: so it holds nothing of it.
+    fn has_nothing(&mut self, node: Incarnation, requests: &mut Requests) {
+        if self.awaited.remove(&node).is_some() {
+            // Nobody waits for the answer: there is nothing to discard.
+            let mut nobody = Peer::new(node);
+            nobody.hear(Vec::new(), false, requests, &mut self.numbers);
+        }
+    }
+
+    /// What a node that does not lead says to this frame.
+    pub fn decline(frame: &Frame<ToLeader>) -> Option<Frame<ToNode>> {
+        let asks = frame.session > 0 && !frame.messages.is_empty();
+        asks.then(|| Frame::aside(frame.session, frame.term, ToNode::Closed))
+    }
+
+    /// What a node says that is asked to speak and has no handle of the queue.
+    pub fn nothing(me: Incarnation, asked: &Frame<ToNode>) -> Frame<ToLeader> {
+        Frame::aside(0, asked.term, ToLeader::Nothing { node: me })
+    }
+
+    /// The link to a node is broken, or it is not heard of.
+    pub fn lost(&mut self, node: Incarnation) {
+        self.silent.entry(node).or_insert(0);
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.close();
+        }
+    }
+
+    /// A node is heard of.
+    pub fn heard(&mut self, node: Incarnation) {
+        self.silent.remove(&node);
+    }
+
+    /// A node sends nothing more as the one it was.
+    pub fn ended(&mut self, incarnation: Incarnation, requests: &mut Requests) {
+        self.end(incarnation, requests);
+        requests.push(Request::IncarnationEnded { incarnation });
+    }
+
+    /// A tick of the clock, of which there is one each 100 ms.
+    pub fn tick(&mut self, requests: &mut Requests) {
+        for ticks in self.silent.values_mut().chain(self.awaited.values_mut()) {
+            *ticks = ticks.saturating_add(1);
+        }
+        for peer in self.peers.values_mut() {
+            if peer.end.as_mut().is_some_and(|end| !end.tick()) {
+                peer.close();
+            }
+        }
+        let silent = self.silent.iter().filter(|(_, ticks)| **ticks >= DOWN_AFTER);
+        let late = self.awaited.iter().filter(|(_, ticks)| **ticks >= SPEAKS_WITHIN);
+        let down: Vec<Incarnation> = silent.chain(late).map(|(node, _)| *node).collect();
+        for node in down {
+            self.silent.remove(&node);
+            if self.peers.contains_key(&node) || self.awaited.contains_key(&node) {
+                self.end(node, requests);
+                // Behind what goes back of it: what it had claimed in part comes back by that.
+                requests.push(Request::CountAsDown { node });
+            }
+        }
+    }
+
+    fn end(&mut self, node: Incarnation, requests: &mut Requests) {
+        self.silent.remove(&node);
+        self.awaited.remove(&node);
+        if let Some(mut peer) = self.peers.remove(&node) {
+            let last = peer.end(requests, &mut self.numbers);
+            self.ended.push((peer, last));
+        }
+    }
+
+    /// What is to be sent, and to whom. Called after each turn of the machine, until it has nothing more to ask of it.
+    pub fn frames(&mut self, requests: &mut Requests, frames: &mut Vec<(Incarnation, Frame<ToNode>)>) {
+        frames.append(&mut self.asides);
+        self.ended
+            .retain_mut(|(peer, last)| !peer.drain_the_ended(*last, requests));
+        for (node, peer) in &mut self.peers {
+            peer.drain(requests, &mut self.numbers);
+            if let Some(end) = &mut peer.end {
+                let mut own = Vec::new();
+                end.send(std::mem::take(&mut peer.said), &mut own);
+                frames.extend(own.into_iter().map(|frame| (*node, frame)));
+            }
+        }
+    }
+
+    /// Has the machine decide what is asked (`submit` says whether it leads in this term), and collects what is to be said;
+    /// until neither brings anything new. False if it does not lead any more: then these sessions are over.
+    pub fn turn(
+        &mut self,
+        mut submit: impl FnMut(u64, Requests) -> bool,
+        requests: &mut Requests,
+        frames: &mut Vec<(Incarnation, Frame<ToNode>)>,
+    ) -> bool {
+        loop {
+            if !requests.is_empty() && !submit(self.term, std::mem::take(requests)) {
+                return false;
+            }
+            self.frames(requests, frames);
+            if requests.is_empty() {
+                return true;
+            }
+        }
+    }
+}
