@@ -195,6 +195,9 @@ fn parts(item: &Item) -> usize {
     }
 }
 
+/// More than an entry takes beside its bytes, mostly: so much that a frame is not moved while it is filled.
+const BESIDE_BYTES: usize = 8;
+
 const SLEEP: u8 = 32;
 const DIGEST: u8 = 33;
 const ASK: u8 = 34;
@@ -228,6 +231,12 @@ fn put_message(out: &mut Vec<u8>, group: GroupId, message: &Message) {
     match message.get_msg_type() {
         MessageType::MsgAppend => {
             put_number(out, message.entries.len() as u64);
+            let bytes: usize = message
+                .entries
+                .iter()
+                .map(|e| bytes_of(e).len() + BESIDE_BYTES)
+                .sum();
+            out.reserve(bytes);
             let mut term = message.log_term;
             for entry in &message.entries {
                 out.push(kind_of(entry));

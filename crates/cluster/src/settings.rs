@@ -24,8 +24,10 @@ pub struct Settings {
     pub message_bytes: u64,
     /// Messages with entries under way to a member.
     pub in_flight: usize,
-    /// So many bytes of what is applied stay in memory for members that are a little behind.
+    /// So many bytes of what is applied stay in a group's memory for members that are a little behind.
     pub kept_bytes: usize,
+    /// The groups of a node that are awake share so many of these bytes.
+    pub kept_bytes_a_node: usize,
     /// So many digests are said to a peer in a tick when its link is new.
     pub digests_a_tick: usize,
 }
@@ -43,7 +45,8 @@ impl Default for Settings {
             uncommitted_bytes: 8 << 20,
             message_bytes: 256 << 10,
             in_flight: 32,
-            kept_bytes: 256 << 10,
+            kept_bytes: 2 << 20,
+            kept_bytes_a_node: 64 << 20,
             digests_a_tick: 4_000,
         }
     }

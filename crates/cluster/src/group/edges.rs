@@ -357,3 +357,19 @@ fn a_group_of_one_votes_for_itself_only_when_its_log_is_synced() {
     assert!(groups.turn().committed.is_empty());
     assert_eq!(groups.status(GROUP).unwrap().committed, 0);
 }
+
+#[test]
+fn a_member_that_is_a_little_behind_is_sent_what_memory_has_and_nothing_is_read_for_it() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 3);
+    for _ in 0..20 {
+        trial.node(1).propose(GROUP, vec![0; 64 << 10].into()).unwrap();
+        trial.settle();
+    }
+    trial.cuts.clear();
+    trial.ticks_until(60, Trial::is_asleep);
+    assert_eq!(trial.status(3).committed, trial.status(1).committed);
+    let reads = |e: &&(u32, Event)| matches!(e.1, Event::Read { .. });
+    assert_eq!(trial.events.iter().find(reads), None);
+}

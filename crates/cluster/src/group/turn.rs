@@ -5,7 +5,6 @@ use crate::frame::Item;
 use crate::identity::{GroupId, MemberId, NodeId};
 use crate::membership::{Membership, decode_change, to_library};
 use crate::record::{Mark, Record, bytes_of, entry_record};
-use crate::settings::Settings;
 use bytes::Bytes;
 use raft::Ready;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
@@ -118,8 +117,9 @@ pub(super) struct Unsynced {
 }
 
 impl Group {
-    /// Collects everything that is due. `turn` is the number under which the node says later that it is synced.
-    pub fn collect(&mut self, turn: u64, settings: &Settings, out: &mut Out) {
+    /// Collects everything that is due. `turn` is the number under which the node says later that it is synced. Of what is
+    /// applied up to `kept` bytes stay in memory.
+    pub fn collect(&mut self, turn: u64, kept: usize, out: &mut Out) {
         self.propose_collected();
         while self.raw.has_ready() {
             let ready = self.raw.ready();
@@ -139,7 +139,7 @@ impl Group {
         if self.raw.store().take_outdated() {
             out.events.push(Event::Checkpoint(self.id));
         }
-        self.release(settings);
+        self.release(kept);
     }
 
     fn collect_ready(&mut self, turn: u64, mut ready: Ready, out: &mut Out) {
@@ -379,7 +379,7 @@ impl Group {
     }
 
     /// Gives up bodies that nobody is about to need.
-    fn release(&mut self, settings: &Settings) {
+    fn release(&mut self, kept: usize) {
         let log = &self.raw.raft.raft_log;
         let done = log.applied.min(log.persisted);
         let all = match self.leads() {
@@ -394,6 +394,6 @@ impl Group {
         };
         let store = self.raw.mut_store();
         store.release(done.min(all), 0);
-        store.release(done, settings.kept_bytes);
+        store.release(done, kept);
     }
 }

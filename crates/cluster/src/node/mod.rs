@@ -129,6 +129,11 @@ impl Groups {
         self.peers.incarnation_of(node)
     }
 
+    /// How many turns there were.
+    pub fn turns(&self) -> u64 {
+        self.turn
+    }
+
     /// How many groups are awake.
     pub fn awake(&self) -> usize {
         self.slots.awake()
@@ -259,10 +264,12 @@ impl Groups {
         }
         self.ask_for_proofs();
         let mut waiting = Vec::new();
-        let (number, settings, out) = (self.turn, &self.settings, &mut self.out);
+        let kept = self.settings.kept_bytes_a_node / self.slots.listed().max(1);
+        let kept = kept.min(self.settings.kept_bytes);
+        let (number, out) = (self.turn, &mut self.out);
         self.slots.each_dirty(|slot, group| {
             let before = out.append.len();
-            group.collect(number, settings, out);
+            group.collect(number, kept, out);
             if out.append.len() > before {
                 waiting.push(slot);
             }

@@ -78,6 +78,11 @@ impl Slots {
         self.awake.iter().filter(awake).count()
     }
 
+    /// How many groups are awake, or were a while ago.
+    pub fn listed(&self) -> usize {
+        self.awake.len()
+    }
+
     /// What was done with a group may have woken it, and made it have something to say.
     pub fn touch(&mut self, at: usize) {
         let slot = &mut self.slots[at];
