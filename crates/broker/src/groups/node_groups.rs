@@ -173,6 +173,16 @@ impl NodeGroups {
         });
     }
 
+    /// How many turns the groups had.
+    pub fn turns(&self) -> u64 {
+        self.with(|state| state.groups.turns())
+    }
+
+    /// How many groups are awake.
+    pub fn awake(&self) -> usize {
+        self.with(|state| state.groups.awake())
+    }
+
     /// What a group's member tells of itself.
     pub fn status(&self, group: GroupId) -> Option<Status> {
         self.with(|state| state.groups.status(group))
