@@ -1,6 +1,7 @@
 //! A queue of which three nodes have a copy: what leaves it, when, and what each failure costs.
 
 mod anywhere;
+mod checkpoints;
 mod seeds;
 mod trio;
 mod world;

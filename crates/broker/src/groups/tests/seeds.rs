@@ -2,7 +2,7 @@
 //! anything twice.
 
 use super::trio::{Left, NODES, Trio};
-use model::Seq;
+use model::{QueueSettings, Seq};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,7 @@ enum Step {
     Heal,
     Hang(u8),
     Crash(u8, u64),
+    Checkpoint(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -36,6 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Heal),
         1 => (0..3_u8).prop_map(Step::Hang),
         1 => (0..3_u8, any::<u64>()).prop_map(|(node, seed)| Step::Crash(node, seed)),
+        2 => (0..3_u8).prop_map(Step::Checkpoint),
     ]
 }
 
@@ -79,7 +81,12 @@ impl Clients {
 }
 
 fn run(steps: &[Step]) {
-    let (mut trio, mut clients) = (Trio::new(), Clients::default());
+    let settings = QueueSettings {
+        durable: true,
+        ..QueueSettings::default()
+    };
+    // Small enough that most messages are read from disk.
+    let (mut trio, mut clients) = (Trio::with(settings, 256, u64::MAX), Clients::default());
     trio.leader();
     for step in steps {
         let leading = NODES
@@ -133,6 +140,12 @@ fn run(steps: &[Step]) {
                     trio.hung.insert(NODES[usize::from(node)]);
                 }
             }
+            // Who lacks what the log lets go of would need a snapshot.
+            Step::Checkpoint(node) if trio.cut.is_empty() && trio.hung.is_empty() => {
+                trio.ticks(10);
+                trio.checkpoint(NODES[usize::from(node)]);
+            }
+            Step::Checkpoint(_) => {}
             Step::Crash(node, seed) => {
                 let id = NODES[usize::from(node)];
                 for left in trio.crash(id, seed) {

@@ -4,14 +4,15 @@ use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::groups::alone::{self, Alone};
 use crate::groups::handle::deliver;
-use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at};
+use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at, member_journal};
+use crate::node::Node;
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
 use model::properties::Properties;
-use model::{BlockBuilder, Journaled, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
+use model::{Block, BlockBuilder, Journaled, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
 use queue::fifo::{Classic, Record};
-use queue::store::LogPlace;
+use queue::store::{self, LogPlace};
 use queue::{Answer, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -76,10 +77,26 @@ pub struct Trio {
     pub cut: BTreeSet<(u32, u32)>,
     /// Their disks don't do anything just now.
     pub hung: BTreeSet<u32>,
+    /// What each queue's bodies may take of memory, and what its settings are.
+    memory: usize,
+    settings: QueueSettings,
+    /// Above so many bytes logs ask for space.
+    size_limit: u64,
+    /// How long bodies are, at least.
+    pub body: usize,
 }
 
 impl Trio {
     pub fn new() -> Self {
+        let settings = QueueSettings {
+            durable: true,
+            ..QueueSettings::default()
+        };
+        Self::with(settings, 1 << 20, LogOptions::default().size_limit)
+    }
+
+    /// Queues of these settings, whose bodies may take so much of memory, over logs that ask for space from `size_limit` on.
+    pub fn with(settings: QueueSettings, memory: usize, size_limit: u64) -> Self {
         let mut trio = Self {
             disks: NODES.map(|_| FaultyFs::new()).to_vec(),
             lives: NODES.map(|_| None).into(),
@@ -87,6 +104,10 @@ impl Trio {
             network: Network::default(),
             cut: BTreeSet::new(),
             hung: BTreeSet::new(),
+            memory,
+            settings,
+            size_limit,
+            body: 1,
         };
         NODES.iter().for_each(|node| trio.start(*node));
         trio
@@ -95,6 +116,12 @@ impl Trio {
     pub fn start(&mut self, id: u32) {
         self.incarnation += 1;
         let disk = self.disks[id as usize - 1].clone();
+        let life = self.open(id, disk).unwrap();
+        self.lives[id as usize - 1] = Some(life);
+    }
+
+    /// Whether a node opens on this disk, and the member with it.
+    fn open(&self, id: u32, disk: FaultyFs) -> Result<Life, String> {
         let world = ByHand::new(disk);
         let links = Arc::new(Link {
             from: id,
@@ -103,36 +130,53 @@ impl Trio {
         let options = LogOptions {
             file_bytes: 64 << 10,
             make_ahead: false,
+            size_limit: self.size_limit,
             ..LogOptions::default()
         };
-        let dir = Path::new("/data");
+        let (dir, settings) = (Path::new("/data"), Settings::default());
         let (node, at) = (NodeId(id), self.incarnation);
-        let mut alone =
-            alone::open(world.clone(), dir, options, node, at, Settings::default(), links).unwrap();
+        let alone = alone::open(world.clone(), dir, options, node, at, settings, links);
+        let mut alone = alone.map_err(|error| format!("{error:?}"))?;
         let left = Arc::new(Mutex::new(Vec::new()));
         let leaves = left.clone();
         let act = Box::new(move |effect| {
             leaves.lock().unwrap().push(word(&effect));
             let _ = deliver(effect);
         });
-        let settings = QueueSettings {
-            durable: true,
-            ..QueueSettings::default()
-        };
         NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let identity = Identity {
             group: GROUP,
             me: MemberId::first(node),
             members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
         };
-        let queue = alone.member(identity, settings, act).unwrap();
+        let queue = alone.member(identity, self.settings.clone(), act);
+        let queue: Arc<Hosted<Classic<Ends>>> = queue.map_err(|why| format!("{why:?}"))?;
         alone.sweep().unwrap();
-        self.lives[id as usize - 1] = Some(Life {
+        let memory = self.memory;
+        let shrink = Request::Store(store::Request::Shrink { memory });
+        assert!(queue.submit(Timestamp(1), shrink).is_ok());
+        Ok(Life {
             world,
             alone,
             queue,
             left,
-        });
+        })
+    }
+
+    /// What a node that is down says when it is started on its disk with one byte of the log changed, if it isn't opened.
+    pub fn refuses_after_rot(&self, id: u32, offset: usize) -> Option<String> {
+        let disk = self.disks[id as usize - 1].copy();
+        let files = disk.files().into_iter();
+        let mut log: Vec<_> = files
+            .filter(|path| path.starts_with("/data/log") && path.to_string_lossy().contains("0001"))
+            .collect();
+        log.sort();
+        assert!(disk.corrupt(&log[0], |bytes| bytes[offset] ^= 0x40));
+        let opened = self.open(id, disk);
+        if let Ok(life) = &opened {
+            life.world.abandon();
+        }
+        opened.err()
     }
 
     fn life(&self, id: u32) -> &Life {
@@ -206,6 +250,13 @@ impl Trio {
         }
     }
 
+    /// Each node's threads make one step, if they have something to do.
+    pub fn step(&self) {
+        for life in self.lives.iter().flatten() {
+            life.world.step_once();
+        }
+    }
+
     /// Brings the next frame that arrives. False if none is under way.
     pub fn deliver_one(&self) -> bool {
         loop {
@@ -253,12 +304,6 @@ impl Trio {
 
     /// Publishes messages of these numbers, each with the number as its body. False if this node does not lead.
     pub fn publish(&self, id: u32, numbers: std::ops::RangeInclusive<u64>) -> bool {
-        let mut block = BlockBuilder::default();
-        let route = RouteBuf::new(b"", b"q");
-        for number in numbers.clone() {
-            let (properties, body) = (Properties::amqp091(b""), number.to_string());
-            block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
-        }
         let receipt = Receipt {
             outbox: Arc::new(Outbox::new()),
             channel: CHANNEL,
@@ -267,7 +312,7 @@ impl Trio {
             timed: None,
         };
         let request = Request::Enqueue {
-            block: Arc::new(block.finish(true, Timestamp(1))),
+            block: Arc::new(block(numbers, self.body)),
             receipt: Some(receipt),
         };
         self.queue(id).submit(Timestamp(1), request).is_ok()
@@ -304,7 +349,57 @@ impl Trio {
         };
         let log = &self.life(id).alone.node.log;
         let block = block_at(log, GROUP, LogPlace(index), block).ok()?;
-        std::str::from_utf8(block.message(0).body).ok()?.parse().ok()
+        std::str::from_utf8(block.message(0).body)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    /// Has this node's copy move all bodies that lie in the log, and write its contents down.
+    pub fn checkpoint(&self, id: u32) {
+        let before = LogPlace(u64::MAX);
+        let request = Request::Store(store::Request::Checkpoint { before });
+        let _ = self.queue(id).submit(Timestamp(1), request);
+    }
+
+    /// The indices of the entries that this node's log has of the group.
+    pub fn span(&self, id: u32) -> Option<(u64, u64)> {
+        self.node(id).log.group_span(GROUP.0)
+    }
+
+    /// Where the group's log begins for this node's member: at a checkpoint, or at what somebody lacks.
+    pub fn base(&self, id: u32) -> u64 {
+        let groups = &self.life(id).alone.groups;
+        groups.status(GROUP).unwrap().base.index
+    }
+
+    /// Has the queue hand out what is next: its number in the queue.
+    pub fn take_next(&self, id: u32) -> Option<Seq> {
+        self.left(id);
+        assert!(self.get(id));
+        self.settle();
+        self.left(id).into_iter().find_map(|left| match left {
+            Left::Got(_, seq) => Some(seq),
+            _ => None,
+        })
+    }
+
+    pub fn node(&self, id: u32) -> &Arc<Node> {
+        &self.life(id).alone.node
+    }
+
+    /// Bytes that segments hold for this node's copy, and those of them that are needed.
+    pub fn segment_bytes(&self, id: u32) -> (u64, u64) {
+        self.node(id).segments.owner_bytes(member_journal(GROUP))
+    }
+
+    /// How many messages of this node's copy are not in memory.
+    pub fn paged(&self, id: u32) -> u64 {
+        use model::Machine as _;
+        self.queue(id)
+            .inspect(|machine| machine.status().paged)
+            .unwrap_or(0)
     }
 
     /// What has left this node's copy since somebody asked.
@@ -334,6 +429,17 @@ impl Trio {
     }
 }
 
+/// Messages of these numbers, each with the number as its body.
+pub fn block(numbers: std::ops::RangeInclusive<u64>, width: usize) -> Block {
+    let mut block = BlockBuilder::default();
+    let route = RouteBuf::new(b"", b"q");
+    for number in numbers {
+        let (properties, body) = (Properties::amqp091(b""), format!("{number:width$}"));
+        block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
+    }
+    block.finish(true, Timestamp(1))
+}
+
 fn word(effect: &Effect<Ends>) -> Left {
     match effect {
         Effect::Confirm(receipt) => Left::Confirm(receipt.numbers.last().unwrap_or(0)),
@@ -346,6 +452,6 @@ fn word(effect: &Effect<Ends>) -> Left {
 fn got(delivery: &Delivery) -> Left {
     let seq = delivery.seqs.first().unwrap();
     let message = delivery.block.message((seq - delivery.base) as usize);
-    let number = std::str::from_utf8(message.body).unwrap().parse().unwrap();
+    let number = std::str::from_utf8(message.body).unwrap().trim().parse().unwrap();
     Left::Got(number, seq)
 }

@@ -45,6 +45,12 @@ impl ByHand {
         }
     }
 
+    /// Has one thread make a step that has something to do.
+    pub fn step_once(&self) {
+        let count = self.threads.lock().unwrap().len();
+        (0..count).any(|number| self.step(number));
+    }
+
     /// Whether the thread had something to do.
     fn step(&self, number: usize) -> bool {
         let mut threads = self.threads.lock().unwrap();
