@@ -13,6 +13,7 @@
 
 mod changes;
 mod client;
+pub mod cluster;
 pub mod coverage;
 mod faults;
 mod invariants;

@@ -38,7 +38,7 @@ mod standing;
 mod start;
 mod transfer;
 
-pub use crate::node::ends::{Ends, Receipt};
+pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 pub use host::ReplicatedHost;
 pub use hosted::{Act, Hosted};
 pub use journal::ReplicatedJournal;

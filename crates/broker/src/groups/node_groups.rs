@@ -165,6 +165,15 @@ impl NodeGroups {
         })
     }
 
+    /// From now on this one is told what a group's member is told, in place of the one that it was opened with.
+    pub fn pass_by(&self, group: GroupId, member: Weak<dyn Member>) {
+        self.with(|state| {
+            if let Some(standing) = state.standings.get_mut(&group) {
+                standing.member = member;
+            }
+        });
+    }
+
     /// Takes a group's member out of memory; what the log has of it stays. Its host is told nothing any more.
     pub fn close(&self, group: GroupId) {
         self.with(|state| {

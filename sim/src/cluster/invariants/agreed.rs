@@ -1,0 +1,29 @@
+//! All members have the same records in the same places, and each follows from those before it.
+
+use super::{order, reasons};
+use crate::cluster::history::Fact;
+use crate::cluster::ledger::Ledger;
+use cluster::Committed;
+
+/// A node tells that this is committed.
+pub fn committed(ledger: &mut Ledger, node: u32, entry: &Committed) {
+    let group = entry.group;
+    ledger.note(entry.at.index ^ entry.at.term << 32 ^ u64::from(node) << 56);
+    let Some(book) = ledger.books.get_mut(&group) else {
+        return;
+    };
+    let facts = match book.history.learn(entry.at, &entry.record) {
+        Ok(facts) => facts,
+        Err((invariant, what)) => {
+            return ledger.violated(invariant, format!("{group:?}, told by {node}: {what}"));
+        }
+    };
+    for fact in facts {
+        ledger.tell(|| format!("{group:?} {:?}: {fact:?}", entry.at));
+        match fact {
+            Fact::Came { seq, id } => order::came(ledger, group, seq, id),
+            Fact::Left { id, how, .. } => reasons::left(ledger, group, id, how),
+            Fact::Returned { .. } => {}
+        }
+    }
+}

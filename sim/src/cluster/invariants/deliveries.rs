@@ -1,0 +1,94 @@
+//! Nobody is given what is not agreed on: a message that a majority does not have, one that is settled, one above the
+//! mark of what may have been handed out, another body; and what was delivered before is marked.
+
+use super::hands;
+use crate::cluster::history::{Id, id_of, lane_of};
+use crate::cluster::ledger::{Leadership, Ledger};
+use model::Seq;
+use queue::Delivery;
+
+/// Who is given something.
+#[derive(Debug, Clone, Copy)]
+pub struct Receiver {
+    /// `None` after a get.
+    pub consumer: Option<u64>,
+    /// What it is given counts as settled.
+    pub no_ack: bool,
+}
+
+/// A leader, which knows as committed what is up to `told`, has given a client these messages. Returns which they are.
+pub fn delivered(
+    ledger: &mut Ledger,
+    by: Leadership,
+    told: u64,
+    to: &Receiver,
+    delivery: &Delivery,
+) -> Vec<(Seq, Id)> {
+    let mut given = Vec::new();
+    for seq in delivery.seqs.iter() {
+        let at = (seq - delivery.base) as usize;
+        let Some(id) = id_of(&delivery.block, at) else {
+            ledger.violated("nothing is invented", format!("{seq} without a name"));
+            continue;
+        };
+        let length = delivery.block.message(at).body.len();
+        ledger.deliveries += 1;
+        ledger.note(id ^ seq);
+        ledger.tell(|| format!("{by:?} gives {to:?} {seq}, which is {id}"));
+        check_record(ledger, by, told, seq, id);
+        check_marks(ledger, by, seq, id, length, delivery.redelivered);
+        if !to.no_ack {
+            hands::given(ledger, by, to.consumer, seq, id);
+        }
+        given.push((seq, id));
+    }
+    given
+}
+
+fn check_record(ledger: &mut Ledger, by: Leadership, told: u64, seq: Seq, id: Id) {
+    let Some(book) = ledger.books.get(&by.group) else {
+        return;
+    };
+    let handed_below = book.history.handed_below.get(&lane_of(seq));
+    let is_marked = handed_below.is_some_and(|below| seq < *below);
+    let no_ack = book.terms.has_no_ack;
+    match book.history.rows.get(&seq) {
+        Some(row) if row.id == id => {
+            // What counts as settled when it is delivered is settled before it leaves.
+            let gone = row.gone.filter(|(index, _)| *index <= told && !no_ack);
+            if let Some(gone) = gone {
+                let what = format!("{by:?}: {seq} ({id}), gone by {gone:?}");
+                ledger.violated("what is settled is delivered no more", what);
+            }
+        }
+        row => {
+            let what = format!("{by:?}: {seq} ({id}), on record is {row:?}");
+            return ledger.violated("what is delivered is on record", what);
+        }
+    }
+    if !is_marked {
+        let what = format!("{by:?}: {seq} ({id})");
+        ledger.violated("what may have been handed out is on record", what);
+    }
+}
+
+fn check_marks(ledger: &mut Ledger, by: Leadership, seq: Seq, id: Id, length: usize, redelivered: bool) {
+    let Some(book) = ledger.books.get_mut(&by.group) else {
+        return;
+    };
+    // What a deposed leader gave before it was one may arrive late.
+    let before = book
+        .delivered_by
+        .insert(seq, by)
+        .filter(|before| before.term < by.term);
+    let Some(known) = book.known.get(&id) else {
+        return ledger.violated("nothing is invented", format!("{by:?} delivers {id}"));
+    };
+    if known.length != length {
+        ledger.violated("bodies stay as they are", format!("{by:?} delivers {id}"));
+    }
+    if let Some(before) = before.filter(|_| !redelivered) {
+        let what = format!("{by:?} delivers {seq} ({id}), as {before:?} did");
+        ledger.violated("what was delivered is marked", what);
+    }
+}

@@ -1,0 +1,39 @@
+//! A message leaves its queue for a reason: a client was done with it, or the queue's settings have it leave.
+
+use crate::cluster::history::{Gone, Id};
+use crate::cluster::ledger::Ledger;
+use cluster::GroupId;
+use model::DeliveryLimit;
+use queue::DropReason;
+use std::time::Duration;
+
+/// Clocks count in milliseconds, and make up for small differences: something may be due so much earlier.
+const EARLY: Duration = Duration::from_millis(30);
+
+pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
+    let (now, jumped) = (ledger.now, ledger.jumped);
+    let Some(book) = ledger.books.get(&group) else {
+        return;
+    };
+    let Some(known) = book.known.get(&id) else {
+        return;
+    };
+    let terms = &book.terms;
+    let expired = |ms| known.published + Duration::from_millis(ms) <= now + jumped + EARLY;
+    let is_right = match how {
+        Gone::Settled => known.acked || terms.has_no_ack,
+        Gone::Dropped(DropReason::Rejected) => known.rejected,
+        Gone::Dropped(DropReason::MaxLength) => terms.has_limit(),
+        Gone::Dropped(DropReason::Expired) => terms.lives_ms(&known.said).is_some_and(expired),
+        Gone::Dropped(DropReason::DeliveryLimit) => match terms.settings.delivery_limit {
+            Some(DeliveryLimit::Returns(limit)) => known.returned > limit,
+            _ => false,
+        },
+        Gone::Dropped(DropReason::Purged) => known.purged,
+        Gone::Dropped(DropReason::Unreadable) => false,
+    };
+    if !is_right {
+        let what = format!("{group:?}: {id} left by {how:?}; {known:?}");
+        ledger.violated("a message leaves for a reason", what);
+    }
+}

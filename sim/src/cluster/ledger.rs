@@ -1,0 +1,147 @@
+//! What clients know: what they published, what they were told, and what they did with what they were given.
+
+use super::history::{History, Id};
+use super::terms::Terms;
+use crate::ledger::Violation;
+use crate::terms::Said;
+use cluster::{GroupId, MemberId};
+use model::Seq;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A leader in its term: what one has decided, the next one may not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leadership {
+    pub group: GroupId,
+    pub node: u32,
+    pub term: u64,
+}
+
+/// A message that was published to a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub publisher: u32,
+    pub said: Said,
+    /// The length of its body.
+    pub length: usize,
+    pub published: Duration,
+    /// How often it was handed to the queue.
+    pub sent: u32,
+    /// To whom it was handed last, and when, in the order of all that was.
+    pub sent_to: Option<(Leadership, u64)>,
+    pub confirmed: bool,
+    pub refused: bool,
+    /// A client said that it is done with it.
+    pub acked: bool,
+    /// A client did not want it.
+    pub rejected: bool,
+    /// A client wanted the queue to be emptied while it may have been there.
+    pub purged: bool,
+    /// How often clients gave it back.
+    pub returned: u32,
+}
+
+/// What a client has.
+#[derive(Debug, Clone, Copy)]
+pub struct Held {
+    pub id: Id,
+    /// `None` after a get.
+    pub consumer: Option<u64>,
+}
+
+/// One queue.
+pub struct Book {
+    pub terms: Terms,
+    pub history: History,
+    pub known: BTreeMap<Id, Known>,
+    /// What clients hold, by who gave it to them.
+    pub hands: BTreeMap<Leadership, BTreeMap<Seq, Held>>,
+    /// Who gave a message to a client last.
+    pub delivered_by: BTreeMap<Seq, Leadership>,
+    /// The last message of each publisher in each lane.
+    pub last: BTreeMap<(u32, u64), Id>,
+    /// What clients were done with, and when they said so, by the leader that they told.
+    pub acks: BTreeMap<Leadership, Vec<(u64, Seq)>>,
+}
+
+/// Everything.
+#[derive(Default)]
+pub struct Ledger {
+    pub now: Duration,
+    pub books: BTreeMap<GroupId, Book>,
+    /// Who led which term.
+    pub leaders: BTreeMap<(GroupId, u64), MemberId>,
+    /// By so much clocks have jumped in all.
+    pub jumped: Duration,
+    pub violations: Vec<Violation>,
+    /// What happened, in words, if somebody wants to read it.
+    pub story: Option<Vec<String>>,
+    /// A sum over all that happened, to see whether a seed does the same again.
+    pub digest: u64,
+    pub confirms: u64,
+    pub refusals: u64,
+    pub deliveries: u64,
+    pub acks: u64,
+    pub dead_letters: u64,
+    pub leaderships: u64,
+    /// So many things were handed to leaders.
+    pub order: u64,
+}
+
+impl Ledger {
+    pub fn violated(&mut self, invariant: &'static str, what: String) {
+        self.violations.push(Violation { invariant, what });
+    }
+
+    /// Writes down what happens.
+    pub fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            story.push(format!("{:?} {}", self.now, what()));
+        }
+    }
+
+    /// Mixes something that happened into the digest.
+    pub fn note(&mut self, what: u64) {
+        self.digest = (self.digest.rotate_left(5) ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// A queue begins.
+    pub fn open(&mut self, group: GroupId, terms: Terms) {
+        let book = Book {
+            terms,
+            history: History::default(),
+            known: BTreeMap::new(),
+            hands: BTreeMap::new(),
+            delivered_by: BTreeMap::new(),
+            last: BTreeMap::new(),
+            acks: BTreeMap::new(),
+        };
+        self.books.insert(group, book);
+    }
+
+    /// A message is about to be handed to a queue.
+    pub fn published(&mut self, by: Leadership, id: Id, known: Known) {
+        let (now, at) = (self.now, self.next_order());
+        if let Some(book) = self.books.get_mut(&by.group) {
+            let entry = book.known.entry(id).or_insert(Known {
+                published: now,
+                ..known
+            });
+            entry.sent += 1;
+            entry.sent_to = Some((by, at));
+        }
+    }
+
+    /// The place of something that is handed to a leader, in the order of all that was.
+    pub fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// What a leader's clients hold is theirs no more: it leads no more, or its node is gone.
+    pub fn drop_hands(&mut self, leadership: Leadership) {
+        if let Some(book) = self.books.get_mut(&leadership.group) {
+            book.hands.remove(&leadership);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Dead letters: what dies in a queue is published to the queue of the dead, wherever that is led, until it has arrived.
+
+use super::clients::{LETTERS, finish, put};
+use super::history::{Id, id_of};
+use super::ledger::{Known, Leadership};
+use super::nodes::Cluster;
+use super::terms::DEAD;
+use broker::groups::{block_at, member_journal};
+use model::{Block, BlockBuilder, Journaled, Ranges, Seq};
+use queue::Request;
+use queue::fifo::Record;
+use queue::store::{Bytes, Part, Piece, Place, Source, decode_entry};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What has no confirm by then is published again.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Letters that died together.
+struct Letters {
+    by: Leadership,
+    ticket: u64,
+    ids: Vec<Id>,
+    /// These could not be read.
+    failed: Ranges,
+    sent: Option<Duration>,
+    /// The queue of the dead has them, and theirs is to be told.
+    arrived: bool,
+}
+
+/// All that are under way, by numbers of their own.
+#[derive(Default)]
+pub struct UnderWay {
+    letters: std::collections::BTreeMap<u64, Letters>,
+    last: u64,
+}
+
+impl UnderWay {
+    /// Who has decided that they die leads no more.
+    pub fn forget(&mut self, by: Leadership) {
+        self.letters.retain(|_, letters| letters.by != by);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.letters.is_empty()
+    }
+}
+
+impl Cluster {
+    /// A leader has messages die.
+    pub fn die(&mut self, by: Leadership, ticket: u64, pieces: Vec<Piece>) {
+        let (mut ids, mut failed) = (Vec::new(), Ranges::new());
+        for piece in &pieces {
+            let mut seq = piece.first;
+            for part in &piece.parts {
+                self.read_part(by, seq, part, &mut ids, &mut failed);
+                seq += u64::from(part.count);
+            }
+        }
+        self.ledger
+            .tell(|| format!("{by:?} has {ids:?} die, ticket {ticket}"));
+        self.letters.last += 1;
+        let letters = Letters {
+            by,
+            ticket,
+            ids,
+            failed,
+            sent: None,
+            arrived: false,
+        };
+        self.letters.letters.insert(self.letters.last, letters);
+    }
+
+    fn read_part(&self, by: Leadership, first: Seq, part: &Part, ids: &mut Vec<Id>, failed: &mut Ranges) {
+        let block = match &part.bytes {
+            Bytes::Memory(block) => Some(block.clone()),
+            Bytes::Source(Source::Log(place)) => {
+                let brought = |record: &[u8]| match Record::decode(record)? {
+                    Record::Enqueued { block, .. } => Some(block),
+                    _ => None,
+                };
+                let running = self.node(by.node).running.as_ref();
+                running.and_then(|it| block_at(&it.alone.node.log, by.group, *place, brought).ok())
+            }
+            Bytes::Source(Source::Segment(place)) => self.read_segment(by, *place),
+        };
+        let count = u64::from(part.count);
+        let named = |block: Arc<Block>, at: u64| id_of(&block, at as usize);
+        for at in 0..count {
+            match block
+                .clone()
+                .and_then(|block| named(block, u64::from(part.from) + at))
+            {
+                Some(id) => ids.push(id),
+                None => failed.push(first + at),
+            }
+        }
+    }
+
+    fn read_segment(&self, by: Leadership, place: Place) -> Option<Arc<Block>> {
+        let node = &self.node(by.node).running.as_ref()?.alone.node;
+        let stored = storage::Place {
+            segment: place.segment,
+            offset: place.offset,
+            length: place.length,
+        };
+        let entry = node.segments.read_parts(member_journal(by.group), stored).ok()?;
+        let (block, damaged) = decode_entry(place, entry.parts())?;
+        damaged.is_empty().then(|| Arc::new(block))
+    }
+
+    /// Publishes what died and is not under way.
+    pub fn letters_go(&mut self) {
+        let now = self.ledger.now;
+        self.letters_end();
+        let is_due = |sent: Option<Duration>| sent.is_none_or(|sent| sent + TIMEOUT <= now);
+        let due = self.letters.letters.iter().filter(|(_, it)| is_due(it.sent));
+        let due: Vec<u64> = due.map(|(number, _)| *number).collect();
+        for number in due {
+            let leader = self.leaderships().into_iter().find(|by| by.group == DEAD);
+            let Some(to) = leader else { return };
+            let Some(letters) = self.letters.letters.get_mut(&number) else {
+                continue;
+            };
+            letters.sent = Some(now);
+            let (source, ids) = (letters.by.group, letters.ids.clone());
+            if ids.is_empty() {
+                self.letters_arrived(&Ranges::one(number));
+                continue;
+            }
+            let mut block = BlockBuilder::default();
+            for id in ids {
+                let known = self
+                    .ledger
+                    .books
+                    .get(&source)
+                    .and_then(|book| book.known.get(&id));
+                let known = known.cloned().unwrap_or_default();
+                let mut said = known.said.clone();
+                said.expiration_ms = None;
+                put(&mut block, &said, id, known.length);
+                let (length, publisher) = (known.length, known.publisher);
+                let known = Known {
+                    publisher,
+                    said,
+                    length,
+                    ..Known::default()
+                };
+                self.ledger.published(to, id, known);
+                self.ledger.dead_letters += 1;
+            }
+            let request = Request::Enqueue {
+                block: finish(block, true, self.time_of(to)),
+                receipt: Some(self.clients.receipt(LETTERS, Ranges::one(number))),
+            };
+            self.submit(to, request);
+        }
+    }
+
+    /// The queue of the dead has them.
+    pub fn letters_arrived(&mut self, numbers: &Ranges) {
+        for number in numbers.iter() {
+            if let Some(letters) = self.letters.letters.get_mut(&number) {
+                letters.arrived = true;
+            }
+        }
+    }
+
+    /// Tells queues that their letters have arrived.
+    fn letters_end(&mut self) {
+        let goes_on = |by: Leadership| self.node(by.node).goes_on();
+        let arrived = self
+            .letters
+            .letters
+            .iter()
+            .filter(|(_, it)| it.arrived && goes_on(it.by));
+        let arrived: Vec<u64> = arrived.map(|(number, _)| *number).collect();
+        for number in arrived {
+            let Some(letters) = self.letters.letters.remove(&number) else {
+                continue;
+            };
+            let (by, ticket) = (letters.by, letters.ticket);
+            self.ledger
+                .tell(|| format!("{by:?}: dead letters of ticket {ticket} have arrived"));
+            let request = Request::FinishDeadLetters {
+                ticket,
+                unread: Ranges::new(),
+                failed: letters.failed,
+            };
+            self.submit(by, request);
+        }
+    }
+}

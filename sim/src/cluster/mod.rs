@@ -1,0 +1,26 @@
+//! Three to five nodes in one thread: each with its log, its groups and its copies of some replicated queues, on a
+//! network that a seed delays, loses, doubles and cuts, while clients on the nodes publish, consume and acknowledge.
+//! Nodes are killed, lose their power, stand still and come back; at the end everything heals, and all is looked at.
+//!
+//! What must hold is held against two books. [`history`] is what the groups agreed on: every committed record, as any
+//! node told it, and what follows from these records by a model of its own. [`ledger`] is what clients were told. What
+//! leaves a node must be in the history by then, and what the history takes from a client must have its reason there.
+//!
+//! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
+//! `clients`, `letters` (dead letters), `terms` (what the queues may do), `faults`, `nodes` (all of them together),
+//! [`run`] (what a seed does), `invariants`.
+
+mod clients;
+mod faults;
+pub mod history;
+mod invariants;
+pub mod ledger;
+mod letters;
+mod network;
+mod node;
+mod nodes;
+mod observed;
+pub mod run;
+mod terms;
+
+pub use run::{Outcome, run, run_told};

@@ -1,0 +1,295 @@
+//! A node: its disk, which outlives its processes, and the process, if one runs.
+
+use super::network::{Frame, Network};
+use super::observed::{Observed, Queue};
+use super::terms::Terms;
+use crate::world::{Simulated, until_power_cut};
+use broker::groups::alone::{self, Alone};
+use broker::groups::{Ends, Identity, Member, News};
+use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
+use model::{Machine, Timestamp};
+use queue::{Effect, Request, store};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use storage::faulty::{FaultyFs, Random};
+use storage::{LogOptions, World};
+
+/// The time between two ticks.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a queue orders, with the number of the turn in which it may leave.
+type Left = Arc<Mutex<Vec<(GroupId, Effect<Ends>)>>>;
+
+/// A node.
+pub struct Node {
+    pub id: u32,
+    pub files: FaultyFs,
+    /// How often its disk was lost.
+    pub life: u32,
+    pub running: Option<Running>,
+    /// How often it was started, over all nodes.
+    pub incarnation: u64,
+    /// It stands still, since so long of its own time.
+    pub paused: Option<Duration>,
+    /// It loses its power soon.
+    pub is_doomed: bool,
+    /// What its monotonic clock shows.
+    clock: Duration,
+}
+
+/// A process.
+pub struct Running {
+    pub world: Arc<Simulated>,
+    pub alone: Alone,
+    pub copies: BTreeMap<GroupId, Copy>,
+    left: Left,
+    ticked: Duration,
+}
+
+/// Its copy of a queue.
+pub struct Copy {
+    observed: Arc<Observed>,
+    /// The term in which it leads, as it was told.
+    pub leads: Option<u64>,
+    /// Up to here it was told what is committed.
+    pub told: u64,
+}
+
+impl Copy {
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.observed.queue
+    }
+
+    /// When it wants to be turned.
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        self.queue().inspect(|machine| Timestamp(machine.wakes_at_ms()))
+    }
+
+    /// What it was told since somebody asked.
+    pub fn take_news(&self) -> Vec<News> {
+        self.observed.take()
+    }
+}
+
+impl Node {
+    pub fn new(id: u32) -> Self {
+        Self {
+            id,
+            files: FaultyFs::new(),
+            life: 0,
+            running: None,
+            incarnation: 0,
+            paused: None,
+            is_doomed: false,
+            clock: Duration::from_secs(1),
+        }
+    }
+
+    /// Whether a process runs and goes on.
+    pub fn goes_on(&self) -> bool {
+        self.running.is_some() && self.paused.is_none()
+    }
+
+    /// Starts a process on what is on its disk.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(
+        &mut self,
+        incarnation: u64,
+        terms: &BTreeMap<GroupId, Terms>,
+        nodes: &[u32],
+        network: &Network,
+        random: &mut Random,
+    ) -> Result<(), String> {
+        self.incarnation = incarnation;
+        let world = Simulated::new(self.files.clone(), self.clock, random.bits());
+        let options = LogOptions {
+            file_bytes: 64 << 10,
+            make_ahead: false,
+            retry_ms: 20,
+            ..LogOptions::default()
+        };
+        let settings = Settings {
+            uncommitted_bytes: 4_000 + random.below(60_000) as usize,
+            kept_bytes: random.below(20_000) as usize,
+            message_bytes: 1_000 + random.below(20_000),
+            ..Settings::default()
+        };
+        let (dir, node, wire) = (Path::new("/data"), NodeId(self.id), network.wire(self.id));
+        let opened =
+            until_power_cut(|| alone::open(world.clone(), dir, options, node, incarnation, settings, wire));
+        let mut alone = match opened {
+            Some(Ok(alone)) => alone,
+            Some(Err(error)) => return Err(format!("{error:?}")),
+            None => return Err("the power was cut".to_owned()),
+        };
+        nodes.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
+        let left = Left::default();
+        let mut copies = BTreeMap::new();
+        for (group, terms) in terms.iter().filter(|(_, terms)| terms.nodes.contains(&self.id)) {
+            let memory = random.below(60_000) as usize;
+            let opened = until_power_cut(|| self.open(*group, terms, &mut alone, &left));
+            let copy = opened.ok_or("the power was cut")??;
+            let shrink = Request::Store(store::Request::Shrink { memory });
+            until_power_cut(|| copy.queue().submit(alone.node.now(), shrink).is_ok());
+            copies.insert(*group, copy);
+        }
+        alone.sweep().map_err(|error| format!("{error:?}"))?;
+        let ticked = self.clock;
+        self.running = Some(Running {
+            world,
+            alone,
+            copies,
+            left,
+            ticked,
+        });
+        Ok(())
+    }
+
+    fn open(&self, group: GroupId, terms: &Terms, alone: &mut Alone, left: &Left) -> Result<Copy, String> {
+        let members: Vec<_> = terms
+            .nodes
+            .iter()
+            .map(|id| MemberId::first(NodeId(*id)))
+            .collect();
+        let me = MemberId {
+            node: NodeId(self.id),
+            life: self.life,
+        };
+        let members = Membership::of(&members);
+        let identity = Identity { group, me, members };
+        let leaves = left.clone();
+        let act = Box::new(move |effect| {
+            let mut left = leaves.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push((group, effect));
+        });
+        let opened = alone.member(identity, terms.settings.clone(), act);
+        let queue: Arc<Queue> = opened.map_err(|why| format!("{group:?}: {why:?}"))?;
+        let told = queue.applied().unwrap_or(0);
+        let observed = Observed::new(queue);
+        let member: Arc<dyn Member> = observed.clone();
+        let member: Weak<dyn Member> = Arc::downgrade(&member);
+        alone.groups.pass_by(group, member);
+        Ok(Copy {
+            observed,
+            leads: None,
+            told,
+        })
+    }
+
+    /// Time passes, also for one that stands still.
+    pub fn advance(&mut self, time: Duration) {
+        self.clock += time;
+        if self.paused.is_some() {
+            return;
+        }
+        let Some(running) = &mut self.running else { return };
+        let behind = self.clock.saturating_sub(running.world.elapsed());
+        running.world.advance(behind);
+        if self.clock >= running.ticked + TICK {
+            running.ticked = self.clock;
+            until_power_cut(|| running.alone.groups.tick());
+        }
+    }
+
+    /// Its clock jumps ahead, as after a sleep of the machine.
+    pub fn jump(&mut self, time: Duration) {
+        self.clock += time;
+    }
+
+    /// Has its copy write down what it has.
+    pub fn checkpoint(&self, group: GroupId) {
+        if let Some(copy) = self.copy(group).filter(|_| self.goes_on()) {
+            let observed = copy.observed.clone();
+            until_power_cut(|| {
+                observed.queue.tell(vec![News::Checkpoint]);
+                observed.turn();
+            });
+        }
+    }
+
+    /// Its threads make some steps.
+    pub fn work(&mut self, steps: u64) {
+        let Some(running) = self.running.as_ref().filter(|_| self.paused.is_none()) else {
+            return;
+        };
+        for _ in 0..steps {
+            if until_power_cut(|| running.world.step()) != Some(true) {
+                return;
+            }
+        }
+    }
+
+    /// The process is gone. With the power goes what was not synced, as `random` decides.
+    pub fn end(&mut self, power: bool, random: &mut Random) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let seed = random.bits();
+        self.files = match power || self.files.is_off() {
+            true => self.files.crash(seed),
+            false => self.files.kill(),
+        };
+        running.world.abandon();
+        (self.paused, self.is_doomed) = (None, false);
+    }
+
+    /// A copy, as long as a process has it.
+    pub fn copy(&self, group: GroupId) -> Option<&Copy> {
+        self.running.as_ref()?.copies.get(&group)
+    }
+
+    /// The term in which its copy leads, as it was told.
+    pub fn leads(&self, group: GroupId) -> Option<u64> {
+        self.copy(group)?.leads
+    }
+
+    /// Has its copy decide something, if it does.
+    pub fn submit(&self, group: GroupId, request: Request<Ends>) -> bool {
+        let Some(running) = self.running.as_ref().filter(|_| self.paused.is_none()) else {
+            return false;
+        };
+        let Some(copy) = running.copies.get(&group) else {
+            return false;
+        };
+        let now = running.alone.node.now();
+        until_power_cut(|| copy.queue().submit(now, request).is_ok()) == Some(true)
+    }
+
+    /// A frame of another node arrives.
+    pub fn receive(&self, frame: Frame) {
+        if let Some(running) = &self.running {
+            let (groups, from) = (&running.alone.groups, NodeId(frame.from));
+            until_power_cut(|| match frame.is_bulk {
+                true => groups.bulk(from, frame.bytes),
+                false => groups.receive(from, frame.bytes),
+            });
+        }
+    }
+
+    /// It has lost its power in the middle of something.
+    pub fn is_off(&self) -> bool {
+        self.running.is_some() && self.files.is_off()
+    }
+
+    /// The same as [`Node::copy`], to be changed.
+    pub fn copy_mut(&mut self, group: GroupId) -> Option<&mut Copy> {
+        self.running.as_mut()?.copies.get_mut(&group)
+    }
+
+    /// What its clock shows to queues.
+    pub fn now(&self) -> Timestamp {
+        let running = self.running.as_ref();
+        running.map_or(Timestamp(0), |running| running.alone.node.now())
+    }
+}
+
+impl Running {
+    /// What has left its queues since somebody asked.
+    pub fn take_left(&self) -> Vec<(GroupId, Effect<Ends>)> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,300 @@
+//! All nodes with their network and their clients, and how time passes for them.
+
+use super::clients::Clients;
+use super::history::Id;
+use super::invariants::{agreed, leaders};
+use super::ledger::{Leadership, Ledger};
+use super::letters::UnderWay;
+use super::network::Network;
+use super::node::Node;
+use super::terms::{DEAD, Terms};
+use broker::groups::{Ends, News};
+use cluster::{GroupId, MemberId, NodeId};
+use model::{Seq, Timestamp};
+use queue::{Effect, Request};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use storage::faulty::Random;
+
+/// What is taken out of a queue at the end.
+pub struct Drained {
+    pub by: Leadership,
+    /// Who takes it.
+    pub consumer: Option<u64>,
+    pub taken: Vec<(Seq, Id)>,
+}
+
+/// Everything.
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    pub network: Network,
+    pub ledger: Ledger,
+    pub random: Random,
+    pub clients: Clients,
+    pub letters: UnderWay,
+    pub drained: Option<Drained>,
+    /// All clients have left: what is given to them all the same goes back.
+    pub clients_are_gone: bool,
+    terms: BTreeMap<GroupId, Terms>,
+    incarnations: u64,
+}
+
+impl Cluster {
+    /// Some nodes with some queues, as the seed says.
+    pub fn new(seed: u64, story: bool) -> Self {
+        let mut random = Random(seed);
+        let count = [3, 3, 4, 5][random.below(4) as usize];
+        let ids: Vec<u32> = (1..=count).collect();
+        let mut terms = BTreeMap::from([(DEAD, Terms::of_the_dead(some_nodes(&ids, &mut random)))]);
+        for group in 2..=2 + random.below(2) {
+            let nodes = some_nodes(&ids, &mut random);
+            terms.insert(GroupId(group), Terms::choose(nodes, &mut random));
+        }
+        let mut ledger = Ledger {
+            story: story.then(Vec::new),
+            now: Duration::from_secs(1),
+            ..Ledger::default()
+        };
+        for (group, terms) in &terms {
+            ledger.tell(|| format!("{group:?}: {terms:?}"));
+            ledger.open(*group, terms.clone());
+        }
+        let mut cluster = Self {
+            nodes: ids.iter().map(|id| Node::new(*id)).collect(),
+            network: Network::default(),
+            ledger,
+            random,
+            clients: Clients::default(),
+            letters: UnderWay::default(),
+            drained: None,
+            clients_are_gone: false,
+            terms,
+            incarnations: 0,
+        };
+        ids.iter().for_each(|id| cluster.start(*id));
+        cluster
+    }
+
+    pub fn node(&self, id: u32) -> &Node {
+        &self.nodes[id as usize - 1]
+    }
+
+    pub fn node_mut(&mut self, id: u32) -> &mut Node {
+        &mut self.nodes[id as usize - 1]
+    }
+
+    pub fn ids(&self) -> Vec<u32> {
+        self.nodes.iter().map(|node| node.id).collect()
+    }
+
+    /// Starts a node that does not run.
+    pub fn start(&mut self, id: u32) {
+        if self.node(id).running.is_some() {
+            return;
+        }
+        self.incarnations += 1;
+        let (ids, incarnation) = (self.ids(), self.incarnations);
+        let node = &mut self.nodes[id as usize - 1];
+        let started = node.start(incarnation, &self.terms, &ids, &self.network, &mut self.random);
+        self.ledger.tell(|| format!("node {id} starts: {started:?}"));
+        if let Err(what) = started
+            && !self.nodes[id as usize - 1].files.is_off()
+        {
+            self.ledger
+                .violated("a node starts on what it has", format!("node {id}: {what}"));
+        }
+    }
+
+    /// A node's process ends; with `power` without its unsynced writes.
+    pub fn end(&mut self, id: u32, power: bool) {
+        if self.node(id).running.is_none() {
+            return;
+        }
+        self.look();
+        self.ledger
+            .tell(|| format!("node {id} ends, without power: {power}"));
+        let led: Vec<Leadership> = self.led_by(id);
+        self.nodes[id as usize - 1].end(power, &mut self.random);
+        self.network.ended(id);
+        led.into_iter().for_each(|by| self.forget(by));
+    }
+
+    fn led_by(&self, node: u32) -> Vec<Leadership> {
+        let groups = self.terms.keys().copied();
+        let led = groups.filter_map(|group| {
+            let term = self.node(node).leads(group)?;
+            Some(Leadership { group, node, term })
+        });
+        led.collect()
+    }
+
+    /// What is led, by whoever believes that it leads and goes on.
+    pub fn leaderships(&self) -> Vec<Leadership> {
+        let nodes = self.nodes.iter().filter(|node| node.goes_on());
+        nodes.flat_map(|node| self.led_by(node.id)).collect()
+    }
+
+    /// Who leads this queue, if one node does.
+    pub fn leadership_of(&self, group: GroupId) -> Option<Leadership> {
+        self.leaderships().into_iter().find(|by| by.group == group)
+    }
+
+    /// This leader is one no more: its clients give up what they had of it.
+    fn forget(&mut self, by: Leadership) {
+        self.ledger.drop_hands(by);
+        self.clients.forget(by);
+        self.letters.forget(by);
+    }
+
+    /// Asks a leader for something, unless it is one no more.
+    pub fn submit(&mut self, by: Leadership, request: Request<Ends>) {
+        if self.node(by.node).leads(by.group) == Some(by.term) {
+            self.node(by.node).submit(by.group, request);
+        }
+    }
+
+    /// What this leader's clock shows.
+    pub fn time_of(&self, by: Leadership) -> Timestamp {
+        self.node(by.node).now()
+    }
+
+    /// Some milliseconds pass, and what is due happens.
+    pub fn round(&mut self) {
+        let time = Duration::from_millis(1 + self.random.below(20));
+        self.ledger.now += time;
+        let now = self.ledger.now;
+        self.nodes.iter_mut().for_each(|node| node.advance(time));
+        self.network.collect(now, &mut self.random);
+        loop {
+            let nodes = &self.nodes;
+            let takes = |id: u32| nodes[id as usize - 1].paused.is_none();
+            let Some(frame) = self.network.arrived(now, takes) else {
+                break;
+            };
+            self.nodes[frame.to as usize - 1].receive(frame);
+        }
+        let first = self.random.below(self.nodes.len() as u64) as usize;
+        for at in 0..self.nodes.len() {
+            let steps = self.random.below(12);
+            let at = (first + at) % self.nodes.len();
+            self.nodes[at].work(steps);
+        }
+        self.network.collect(now, &mut self.random);
+        self.look();
+        self.wake();
+        self.letters_go();
+        // Who lost its power in the middle of something is found without.
+        let off: Vec<u32> = self
+            .nodes
+            .iter()
+            .filter(|node| node.is_off())
+            .map(|node| node.id)
+            .collect();
+        off.into_iter().for_each(|id| self.end(id, true));
+    }
+
+    /// Some copy of some queue may be written down.
+    #[allow(dead_code)]
+    pub fn checkpoint_some(&mut self) {
+        if self.random.below(30) == 0 {
+            let node = self.random.below(self.nodes.len() as u64) as usize;
+            let group = GroupId(1 + self.random.below(self.terms.len() as u64));
+            self.nodes[node].checkpoint(group);
+        }
+    }
+
+    /// Has queues do what is due.
+    fn wake(&mut self) {
+        for by in self.leaderships() {
+            let node = self.node(by.node);
+            let due = node.copy(by.group).and_then(|copy| copy.wakes_at());
+            if due.is_some_and(|due| due <= node.now()) {
+                self.submit(by, Request::Wake);
+            }
+        }
+    }
+
+    /// Looks at what nodes have told and what has left them.
+    pub fn look(&mut self) {
+        for id in self.ids() {
+            let groups: Vec<GroupId> = self.terms.keys().copied().collect();
+            let mut ended = Vec::new();
+            let mut acting = BTreeMap::new();
+            for group in groups {
+                let before = self.node(id).leads(group);
+                self.hear(id, group, &mut ended);
+                let now = self.node(id).leads(group);
+                acting.insert(group, before.or(now));
+            }
+            let Some(running) = &self.node(id).running else {
+                continue;
+            };
+            for (group, effect) in running.take_left() {
+                self.left(id, group, acting[&group], effect);
+            }
+            ended.into_iter().for_each(|by| self.forget(by));
+        }
+    }
+
+    fn left(&mut self, node: u32, group: GroupId, term: Option<u64>, effect: Effect<Ends>) {
+        let told = self.node(node).copy(group).map_or(0, |copy| copy.told);
+        match term {
+            Some(term) => self.client_is_told(Leadership { group, node, term }, told, effect),
+            None if matches!(effect, Effect::Store(_)) => {
+                self.ledger.tell(|| format!("{group:?} on {node}: {effect:?}"));
+            }
+            None => {
+                let what = format!("{group:?} on {node}: {effect:?}");
+                self.ledger.violated("who follows serves nobody", what);
+            }
+        }
+    }
+
+    fn hear(&mut self, node: u32, group: GroupId, ended: &mut Vec<Leadership>) {
+        let Some(copy) = self.node(node).copy(group) else {
+            return;
+        };
+        for news in copy.take_news() {
+            let life = self.node(node).life;
+            let Some(copy) = self.nodes[node as usize - 1].copy_mut(group) else {
+                return;
+            };
+            match news {
+                News::Committed(entry) => {
+                    copy.told = entry.at.index;
+                    agreed::committed(&mut self.ledger, node, &entry);
+                }
+                News::Leads { term } => {
+                    copy.leads = Some(term);
+                    self.ledger.leaderships += 1;
+                    self.ledger
+                        .tell(|| format!("{node} leads {group:?} in term {term}"));
+                    let member = MemberId {
+                        node: NodeId(node),
+                        life,
+                    };
+                    leaders::leads(&mut self.ledger, group, term, member);
+                    // Clients give up what another leader has given them.
+                    let nodes = Vec::new();
+                    self.submit(Leadership { group, node, term }, Request::AwaitNodes { nodes });
+                }
+                News::Deposed => {
+                    let term = copy.leads.take();
+                    self.ledger.tell(|| format!("{node} leads {group:?} no more"));
+                    ended.extend(term.map(|term| Leadership { group, node, term }));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Three nodes or five of those that there are.
+fn some_nodes(ids: &[u32], random: &mut Random) -> Vec<u32> {
+    let mut nodes = ids.to_vec();
+    let wanted = if ids.len() == 5 && random.chance() { 5 } else { 3 };
+    while nodes.len() > wanted {
+        nodes.remove(random.below(nodes.len() as u64) as usize);
+    }
+    nodes
+}

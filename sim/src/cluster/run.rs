@@ -1,0 +1,154 @@
+//! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
+
+use super::faults::Plan;
+use super::invariants::{healed, lost};
+use super::ledger::Ledger;
+use super::nodes::{Cluster, Drained};
+use super::terms::DEAD;
+use crate::ledger::Violation;
+use cluster::GroupId;
+use queue::ConsumerSettings;
+use std::time::Duration;
+
+/// Rounds before everything heals.
+const ROUNDS: u64 = 500;
+const TICK: Duration = Duration::from_millis(100);
+
+/// What became of a seed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub violations: Vec<Violation>,
+    /// What happened, in words, if that was wanted.
+    pub story: Vec<String>,
+    /// A sum over everything that happened.
+    pub digest: u64,
+    pub confirms: u64,
+    pub refusals: u64,
+    pub deliveries: u64,
+    pub acks: u64,
+    pub dead_letters: u64,
+    pub leaderships: u64,
+}
+
+/// Runs a seed.
+pub fn run(seed: u64) -> Outcome {
+    outcome(run_in(Cluster::new(seed, false)))
+}
+
+/// Runs a seed, and writes down what happens.
+pub fn run_told(seed: u64) -> Outcome {
+    outcome(run_in(Cluster::new(seed, true)))
+}
+
+fn run_in(mut cluster: Cluster) -> Ledger {
+    let plan = Plan::choose(&mut cluster);
+    for _ in 0..ROUNDS / 2 + cluster.random.below(ROUNDS) {
+        cluster.round();
+        for _ in 0..cluster.random.below(3) {
+            cluster.client_acts();
+        }
+        plan.strike(&mut cluster);
+        if !cluster.ledger.violations.is_empty() {
+            return cluster.ledger;
+        }
+    }
+    cluster.ledger.tell(|| "everything heals".to_owned());
+    cluster.heal();
+    if !until(&mut cluster, |cluster| {
+        healed::is_well(&cluster.ledger, &cluster.nodes)
+    }) {
+        healed::too_long(&mut cluster.ledger, &cluster.nodes);
+        return cluster.ledger;
+    }
+    healed::same_contents(&mut cluster.ledger, &cluster.nodes);
+    cluster.clients_are_gone = true;
+    rest(&mut cluster);
+    let mut groups: Vec<GroupId> = cluster.ledger.books.keys().copied().collect();
+    // What dies while the others are emptied comes into the queue of the dead.
+    groups.sort_by_key(|group| *group == DEAD);
+    for group in groups {
+        drain(&mut cluster, group);
+    }
+    cluster.ledger
+}
+
+/// Rounds pass until this holds; false if it does not within its bound.
+fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) -> bool {
+    let end = cluster.ledger.now + TICK * healed::TICKS;
+    while cluster.ledger.now < end && cluster.ledger.violations.is_empty() {
+        cluster.round();
+        if holds(cluster) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Clients leave, and what is under way to them arrives and goes back. A question that the network lost is asked again after a
+/// second.
+fn rest(cluster: &mut Cluster) {
+    let all = cluster.leaderships();
+    all.into_iter().for_each(|by| cluster.clients_leave(by));
+    let (mut deliveries, mut since) = (cluster.ledger.deliveries, cluster.ledger.now);
+    while cluster.ledger.now < since + TICK * 13 && cluster.ledger.violations.is_empty() {
+        cluster.round();
+        if cluster.ledger.deliveries > deliveries {
+            (deliveries, since) = (cluster.ledger.deliveries, cluster.ledger.now);
+        }
+    }
+}
+
+/// Takes everything out of a queue, and looks whether it is what must be there.
+fn drain(cluster: &mut Cluster, group: GroupId) {
+    let Some(by) = cluster.leadership_of(group) else {
+        return cluster
+            .ledger
+            .violated("what heals serves", format!("nobody leads {group:?}"));
+    };
+    until(cluster, |cluster| cluster.letters.is_empty());
+    let settings = ConsumerSettings {
+        no_ack: false,
+        exclusive: false,
+        prefetch: 0,
+        priority: 0,
+        window: 1 << 30,
+        paused: false,
+    };
+    let consumer = Some(cluster.consume_with(by, settings));
+    let taken = Vec::new();
+    cluster.drained = Some(Drained { by, consumer, taken });
+    until(cluster, |cluster| missing(cluster, group) == 0);
+    let taken = cluster
+        .drained
+        .take()
+        .map(|drained| drained.taken)
+        .unwrap_or_default();
+    if let Some(book) = cluster.ledger.books.get(&group) {
+        let there = book.history.live().collect();
+        lost::drained(&mut cluster.ledger, group, &there, &taken);
+    }
+}
+
+/// How many messages are there that were not taken out.
+fn missing(cluster: &Cluster, group: GroupId) -> usize {
+    let taken = cluster.drained.as_ref().map(|drained| &drained.taken);
+    let book = cluster.ledger.books.get(&group);
+    let is_taken = |message| taken.is_some_and(|taken| taken.contains(&message));
+    book.map_or(0, |book| {
+        book.history.live().filter(|message| !is_taken(*message)).count()
+    })
+}
+
+fn outcome(ledger: Ledger) -> Outcome {
+    Outcome {
+        violations: ledger.violations,
+        story: ledger.story.unwrap_or_default(),
+        digest: ledger.digest,
+        confirms: ledger.confirms,
+        refusals: ledger.refusals,
+        deliveries: ledger.deliveries,
+        acks: ledger.acks,
+        dead_letters: ledger.dead_letters,
+        leaderships: ledger.leaderships,
+    }
+}

@@ -1,0 +1,89 @@
+//! Many seeds of several nodes.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use sim::cluster;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many seeds are run unless `SIM_SEEDS` says otherwise.
+const SEEDS: u64 = 300;
+
+/// So many seeds that break an invariant are told of before the others are left out.
+const FAILURES: usize = 5;
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn run(seed: u64) -> Result<cluster::Outcome, String> {
+    let named = format!("seed {seed} (SIM_SEED={seed} runs it alone)");
+    let outcome = std::panic::catch_unwind(|| cluster::run(seed)).map_err(|_| format!("{named} panicked"))?;
+    match outcome.violations.is_empty() {
+        true => Ok(outcome),
+        false => Err(format!("{named}: {:#?}", outcome.violations)),
+    }
+}
+
+#[test]
+fn no_seed_of_several_nodes_breaks_an_invariant() {
+    if let Some(seed) = number("SIM_SEED") {
+        let outcome = cluster::run_told(seed);
+        outcome.story.iter().for_each(|line| println!("{line}"));
+        assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+        return;
+    }
+    let first = number("SIM_FIRST").unwrap_or(1);
+    let behind = first + number("SIM_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(first);
+    let (failures, sums) = (Mutex::new(Vec::new()), Mutex::new(Sums::default()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= behind || failures.lock().unwrap().len() >= FAILURES {
+                        return;
+                    }
+                    match run(seed) {
+                        Ok(outcome) => sums.lock().unwrap().add(&outcome),
+                        Err(failure) => failures.lock().unwrap().push(failure),
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    println!("{} seeds: {:?}", behind - first, sums.into_inner().unwrap());
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    confirms: u64,
+    refusals: u64,
+    deliveries: u64,
+    acks: u64,
+    dead_letters: u64,
+    leaderships: u64,
+}
+
+impl Sums {
+    fn add(&mut self, outcome: &cluster::Outcome) {
+        self.confirms += outcome.confirms;
+        self.refusals += outcome.refusals;
+        self.deliveries += outcome.deliveries;
+        self.acks += outcome.acks;
+        self.dead_letters += outcome.dead_letters;
+        self.leaderships += outcome.leaderships;
+    }
+}
+
+#[test]
+fn a_seed_of_several_nodes_does_the_same_again_exactly() {
+    for seed in 1..=5 {
+        assert_eq!(cluster::run(seed), cluster::run(seed), "seed {seed}");
+    }
+}
