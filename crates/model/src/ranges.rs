@@ -56,6 +56,38 @@ impl Ranges {
         self.ranges.insert(from, (first, last));
     }
 
+    /// The numbers that the other set has not.
+    pub fn without(&self, other: &Self) -> Self {
+        let mut left = Self::new();
+        let mut others = other.ranges.iter().copied().peekable();
+        for (first, last) in self.spans() {
+            while others.peek().is_some_and(|(_, end)| *end < first) {
+                others.next();
+            }
+            let mut at = first;
+            let mut within = others.clone().take_while(|(begin, _)| *begin <= last);
+            loop {
+                let Some((begin, end)) = within.next() else {
+                    left.push_span(at, last);
+                    break;
+                };
+                left.push_span(at, begin.saturating_sub(1).min(last));
+                if end >= last {
+                    break;
+                }
+                at = end + 1;
+            }
+        }
+        left
+    }
+
+    /// Adds all of the other set.
+    pub fn extend(&mut self, other: &Self) {
+        other
+            .spans()
+            .for_each(|(first, last)| self.push_span(first, last));
+    }
+
     /// How many numbers are in the set.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|(first, last)| last - first + 1).sum()
@@ -146,6 +178,23 @@ mod tests {
             }
             let spans: Vec<_> = ranges.spans().collect();
             prop_assert!(spans.windows(2).all(|w| w[0].1 + 1 < w[1].0));
+        }
+
+        #[test]
+        fn what_another_set_has_not_is_left_and_both_together_are_everything(
+            [one, other] in prop::array::uniform2(prop::collection::vec((0u64..200, 0u64..12), 0..20)),
+        ) {
+            let set = |spans: Vec<(u64, u64)>| {
+                let mut set = Ranges::new();
+                spans.into_iter().for_each(|(first, more)| set.push_span(first, first + more));
+                set
+            };
+            let (mut one, other) = (set(one), set(other));
+            let left = one.without(&other);
+            let naive: Vec<u64> = one.iter().filter(|number| !other.contains(*number)).collect();
+            prop_assert_eq!(left.iter().collect::<Vec<_>>(), naive);
+            one.extend(&other);
+            prop_assert_eq!(one.without(&left).without(&other), Ranges::new());
         }
     }
 }

@@ -36,7 +36,7 @@ mod node_groups;
 mod replay;
 mod standing;
 mod start;
-mod transfer;
+pub mod transfer;
 
 pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 pub use host::ReplicatedHost;
@@ -47,7 +47,6 @@ pub use member_record::{Head, Remembered};
 pub use node_groups::{Links, Member, News, NodeGroups, Observer};
 pub use replay::{Replay, block_at};
 pub use start::{Found, Identity, NotOpened};
-pub use transfer::Bulk;
 
 #[cfg(test)]
 mod tests;

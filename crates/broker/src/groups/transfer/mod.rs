@@ -1,6 +1,18 @@
 //! Contents and bodies for members that lag behind the log, are new, or have lost something.
+//!
+//! A member that needs them asks, one question at a time, and any member may answer, whoever leads: what a checkpoint
+//! says at an index is the same everywhere, and so is a message's body. So either side may vanish at any moment, and
+//! answers may be lost, late or doubled. Reading order: `frame` (what is said), `asking` (whom, and how long), `fetch`
+//! (the side that asks), `answer` (the side that answers). None of these does any I/O.
 
+mod answer;
+mod asking;
+mod fetch;
 mod frame;
 
-pub use frame::Bulk;
-pub(super) use frame::read_header;
+pub use answer::{Answers, Standing, Task};
+pub use fetch::{Brought, Ended, Fetch, Lie};
+pub use frame::{Asked, BULK_LIMIT, Bulk, Entry, Head, PIECE_BYTES, Said, Why, read_header};
+
+#[cfg(test)]
+mod tests;
