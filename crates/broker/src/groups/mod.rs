@@ -24,6 +24,12 @@
 //! when the last one of them is committed. One without is covered by the next one with records that comes through, or
 //! by a proof, of which a group has one under way. Committed is what
 //! the group hands out: that is synced here as well, so there is no sync to wait for beside it.
+//!
+//! # What a member remembers
+//!
+//! A member has a journal of its own beside its group's entries: checkpoints, where its message store has moved bytes, and how
+//! far it has come. Its store reads and writes segments on the pager's threads, as that of a queue of this node does.
+//! To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`.
 
 pub mod alone;
 pub mod handle;
