@@ -22,8 +22,8 @@ mod frame;
 mod group;
 mod identity;
 mod membership;
-#[cfg(test)]
-mod mutant;
+#[cfg(any(test, feature = "mutants"))]
+pub mod mutant;
 mod node;
 mod record;
 mod recovery;

@@ -1,7 +1,7 @@
 //! What a broken group would do: each of these must be found by the simulation or by a scenario, or its invariants see nothing.
 //!
 //! What a host does wrong is done in the simulation's machine; what only the code itself can do wrong is asked for
-//! where it would happen, in tests alone.
+//! where it would happen, in tests alone and where the simulator of whole nodes asks for the feature `mutants`.
 
 use std::cell::Cell;
 
@@ -56,6 +56,18 @@ impl Mutant {
         Self::ChangeBeforeCommit,
         Self::OldIncarnation,
         Self::SameLife,
+        Self::NoGuard,
+        Self::TransferDrops,
+        Self::SleepBehind,
+        Self::UnsyncedLeader,
+        Self::NoFarewell,
+    ];
+
+    /// Those that the code itself does, whatever its host.
+    pub const IN_CODE: [Self; 8] = [
+        Self::NoProof,
+        Self::TwoChanges,
+        Self::ChangeBeforeCommit,
         Self::NoGuard,
         Self::TransferDrops,
         Self::SleepBehind,

@@ -3,7 +3,7 @@
 //! The catalog makes them (`catalog::arguments::table` says which argument sets which), the machine that holds the messages acts
 //! on them.
 
-use crate::RetryDelay;
+use crate::{Mutant, RetryDelay};
 use std::sync::Arc;
 
 /// A queue's settings in force.
@@ -50,7 +50,7 @@ impl QueueSettings {
     /// True if a message is on record; `persistent` is what its publisher wanted.
     #[inline]
     pub fn journals(&self, persistent: bool) -> bool {
-        self.durable && (persistent || self.replicated)
+        self.durable && (persistent || self.replicated && !Mutant::ForgetsTransient.is_on())
     }
 
     /// True if it matters how often a message came back.

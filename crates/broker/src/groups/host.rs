@@ -7,7 +7,7 @@ use super::replay::Replay;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use cluster::{Committed, GroupId, Mark, MemberId};
-use model::{Index, Journaled, QueueSettings, Timestamp};
+use model::{Index, Journaled, Mutant, QueueSettings, Timestamp};
 use queue::store::{self, LogPlace, Place};
 use queue::{Effect, QueueMachine, Request};
 use std::collections::{HashSet, VecDeque};
@@ -214,6 +214,10 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 
     fn step_down(&mut self) {
         match mem::replace(&mut self.state, State::Stopped) {
+            State::Turned(mut host) if Mutant::KeepsWhatWasUndecided.is_on() => {
+                host.journal.deposed();
+                self.state = State::Turned(host);
+            }
             State::Turned(host) => {
                 let (machine, mut journal, held) = host.step_down();
                 journal.deposed();

@@ -6,7 +6,7 @@ use crate::node::ends::Ends;
 use crate::node::journal::Journal;
 use bytes::Bytes;
 use cluster::{Committed, GroupId, Mark, Membership};
-use model::{Index, Journaled, Seq};
+use model::{Index, Journaled, Mutant, Seq};
 use queue::store::{self, LogPlace, Place};
 use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
@@ -272,7 +272,9 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
         };
         match &mut self.lead {
             Some(lead) if lead.early.is_some() => {}
-            Some(lead) if lead.committed < lead.proposed => lead.early = Some(early(lead.proposed)),
+            Some(lead) if lead.committed < lead.proposed && !Mutant::ChecksWhatIsUndecided.is_on() => {
+                lead.early = Some(early(lead.proposed))
+            }
             _ => {
                 let early = early(0);
                 self.write_checkpoint(early);
@@ -320,6 +322,9 @@ impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal<M> {
         lead.turn += 1;
         if !mem::take(&mut lead.recorded) && leaves {
             lead.wanted = turn;
+            if Mutant::LeavesWithoutProof.is_on() {
+                lead.proven = turn;
+            }
             self.ask();
         }
         Some(turn)
@@ -331,6 +336,9 @@ impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal<M> {
     }
 
     fn reached(&self) -> u64 {
-        self.lead.as_ref().map_or(0, Lead::reached)
+        match Mutant::LeavesBeforeCommit.is_on() {
+            true => u64::MAX,
+            false => self.lead.as_ref().map_or(0, Lead::reached),
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::node_groups::NodeGroups;
 use crate::node::journal::NodeLog;
 use crate::node::promise::{Batches, Promise};
 use cluster::{GroupId, Mark, Membership};
-use model::{Index, Journaled};
+use model::{Index, Journaled, Mutant};
 use queue::store::{LogPlace, Place};
 use std::collections::VecDeque;
 use std::fmt;
@@ -177,7 +177,9 @@ impl MemberJournal {
         let written: Arc<dyn Batches> = Arc::new(Written {
             groups: self.groups.clone(),
             group: self.group,
-            below: needed.map_or(behind, |place| place.0.min(behind)),
+            below: needed
+                .filter(|_| !Mutant::ReleasesBodies.is_on())
+                .map_or(behind, |place| place.0.min(behind)),
             before,
         });
         let promise = Promise::Batch(written, at.index);

@@ -67,7 +67,7 @@ impl Group {
         let last = self.last();
         let rest =
             self.proposed.is_empty() && raft.lead_transferee.is_none() && !self.membership().is_joint();
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::SleepBehind.is_on() {
             return self.leads() && rest;
         }
@@ -112,7 +112,7 @@ impl Group {
     pub fn may_sleep(&mut self, message: &Message, out: &mut Out) {
         let here = (self.term(), self.last(), self.committed());
         let same = here == (message.term, message.index, message.commit);
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         let same = same || crate::mutant::Mutant::SleepBehind.is_on();
         let leader = self.raw.raft.leader_id == message.from && message.to == self.me.number();
         if same && leader && !self.leads() && !self.is_unsynced() && self.installing.is_none() {

@@ -18,7 +18,7 @@ impl Group {
     /// What a member is told that is none as far as is known here.
     pub fn farewell(&self, member: u64) -> Option<Gone> {
         let known = self.membership().members().any(|m| m.number() == member);
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         let known = known || crate::mutant::Mutant::NoFarewell.is_on();
         let index = self.applied();
         match self.term_at(index) {
@@ -51,7 +51,7 @@ impl Group {
 
     /// Tells those who are members no more with this entry.
     pub(super) fn say_farewell(&self, at: Mark, members: &Membership, out: &mut Out) {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::NoFarewell.is_on() {
             return;
         }

@@ -200,7 +200,7 @@ impl Group {
         let raft = &self.raw.raft;
         // The library would take it and make an entry of it that does nothing.
         let under_way = raft.has_pending_conf() || self.membership().is_joint();
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         let under_way = self.forget_change(under_way);
         let raft = &self.raw.raft;
         if under_way || raft.lead_transferee.is_some() {
@@ -220,7 +220,7 @@ impl Group {
         proposed.map_err(|_| Refused::ChangeUnderWay)
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     fn forget_change(&mut self, under_way: bool) -> bool {
         let forgotten = crate::mutant::Mutant::TwoChanges.is_on() && !self.membership().is_joint();
         if forgotten {
@@ -248,7 +248,7 @@ impl Group {
     /// Makes entries of what was proposed. In a transfer of leadership the library would drop them: they wait for its end.
     fn propose_collected(&mut self) {
         let held = self.raw.raft.lead_transferee.is_some();
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         let held = held && !crate::mutant::Mutant::TransferDrops.is_on();
         if self.proposed.is_empty() || !self.leads() || held {
             return;
@@ -315,11 +315,11 @@ impl Group {
 
     /// A message of a peer.
     pub fn step(&mut self, message: Message) -> Result<(), Lie> {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         if !crate::mutant::Mutant::NoGuard.is_on() {
             self.check(&message)?;
         }
-        #[cfg(not(test))]
+        #[cfg(not(any(test, feature = "mutants")))]
         self.check(&message)?;
         self.wake();
         let kind = message.get_msg_type();

@@ -165,7 +165,7 @@ impl Group {
         }
         let committed = ready.take_committed_entries();
         self.raw.advance_append_async(ready);
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::UnsyncedLeader.is_on() && self.leads() {
             self.raw.on_persist_ready(number);
         }
@@ -230,7 +230,7 @@ impl Group {
     /// under the members after both.
     fn promise_before_change(&mut self, index: u64, out: &mut Out) {
         let commit = self.committed().min(index - 1);
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::ChangeBeforeCommit.is_on() {
             return;
         }

@@ -188,7 +188,7 @@ impl Groups {
             };
             let said = |member| member == group.me || asked.answered.contains(&member);
             let proven = group.membership().has_majority(said);
-            #[cfg(test)]
+            #[cfg(any(test, feature = "mutants"))]
             let proven = proven || crate::mutant::Mutant::NoProof.is_on();
             if proven {
                 let (group, question, index) = (asked.group, asked.number, asked.index);

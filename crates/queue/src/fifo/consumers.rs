@@ -2,7 +2,7 @@
 
 use super::dispatch::{Consumer, Ring, Span};
 use super::{Answer, Classic, ConsumerSettings, Delivery, Effect, Ends, FifoOutcome};
-use model::{ConsumerId, Ranges, Timestamp};
+use model::{ConsumerId, Mutant, Ranges, Timestamp};
 use std::collections::VecDeque;
 
 /// Who wants messages.
@@ -25,7 +25,7 @@ impl<E: Ends> PendingGet<E> {
             seqs: Ranges::one(span.first),
             block: span.block.clone(),
             base: span.base,
-            redelivered: span.redelivered,
+            redelivered: span.redelivered && !Mutant::MarksNothing.is_on(),
             returns: span.returns,
         };
         Effect::Reply(self.reply, Answer::Got { delivery, remaining })

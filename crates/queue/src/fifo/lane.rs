@@ -7,7 +7,7 @@ use super::discard::Leaving;
 use super::dispatch::Dispatch;
 use super::{DropReason, Effect, Ends, FifoOutcome, Loss, Losses, QueueSettings, Record, Snapshot, Status};
 use crate::store::{Store, Table};
-use model::{Ranges, Seq};
+use model::{Mutant, Ranges, Seq};
 use std::sync::Arc;
 
 /// Messages in their order.
@@ -57,7 +57,7 @@ impl Lane {
     /// Everything that the journal knows of, and where it lies.
     pub(super) fn checkpoint(&self) -> (Snapshot, Table) {
         let snapshot = Snapshot {
-            handed_below: if self.settings.replicated {
+            handed_below: if self.settings.replicated && !Mutant::ChecksNoHandedOut.is_on() {
                 self.handed_below
             } else {
                 0
@@ -139,7 +139,9 @@ impl Lane {
     pub(super) fn record_settled<E: Ends>(&mut self, journaled: Ranges, outcome: &mut FifoOutcome<E>) {
         if !journaled.is_empty() {
             self.contents.note_settled(&journaled);
-            outcome.records.push(Record::Settled { seqs: journaled });
+            if !Mutant::ForgetsSettled.is_on() {
+                outcome.records.push(Record::Settled { seqs: journaled });
+            }
         }
     }
 
@@ -159,7 +161,7 @@ impl Lane {
         reason: DropReason,
         outcome: &mut FifoOutcome<E>,
     ) {
-        if !journaled.is_empty() {
+        if !journaled.is_empty() && !Mutant::ForgetsDropped.is_on() {
             outcome.records.push(Record::Dropped {
                 seqs: journaled,
                 reason,

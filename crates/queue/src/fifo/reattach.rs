@@ -8,7 +8,7 @@
 
 use super::{Answer, Classic, Effect, Ends, FifoOutcome, Held, Lane, Record};
 use crate::seq_set::SeqSet;
-use model::{Incarnation, Ranges, Seq, Timestamp};
+use model::{Incarnation, Mutant, Ranges, Seq, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many
@@ -137,7 +137,9 @@ impl<E: Ends> Classic<E> {
     /// somebody else has what it held.
     fn bar(&mut self, node: Incarnation, barred: bool, outcome: &mut FifoOutcome<E>) {
         self.senders.bar(node, barred);
-        outcome.records.push(Record::Barred { node, barred });
+        if !Mutant::ForgetsDown.is_on() {
+            outcome.records.push(Record::Barred { node, barred });
+        }
     }
 
     /// Nobody waits for this node any more.
@@ -168,7 +170,9 @@ impl Lane {
     pub(super) fn reserve<E: Ends>(&mut self, last: Seq, outcome: &mut FifoOutcome<E>) {
         self.handed_below = last + RESERVED;
         let below = self.handed_below;
-        outcome.records.push(Record::HandedOut { below });
+        if !Mutant::ForgetsHandedOut.is_on() {
+            outcome.records.push(Record::HandedOut { below });
+        }
     }
 
     /// Ends replay, or following, where another machine has decided before: what it may have handed out is held by
@@ -210,7 +214,7 @@ impl Lane {
                     true => self.contents.returned_alike(from, last),
                     false => (last, returns),
                 };
-                if times == returns {
+                if times == returns || Mutant::BelievesOldClaims.is_on() {
                     claimed.insert(from, to);
                     counted.insert(from, to);
                 }

@@ -3,7 +3,7 @@
 use super::once::{Stretch, cut};
 use super::senders::Heard;
 use super::{Answer, Classic, Effect, Ends, FifoOutcome, Origin, Record, Sent};
-use model::{Block, Incarnation, Ranges, Timestamp};
+use model::{Block, Incarnation, Mutant, Ranges, Timestamp};
 use std::sync::Arc;
 
 impl Sent {
@@ -89,7 +89,7 @@ impl<E: Ends> Classic<E> {
         if refused {
             self.senders.refuse(origin.sender, first, last);
         }
-        if !self.settings.journals(persistent) {
+        if !self.settings.journals(persistent) || refused && Mutant::ForgetsRefused.is_on() {
             return;
         }
         if let Some(Record::Declined { sent, refused: same }) = outcome.records.last_mut()

@@ -8,7 +8,7 @@
 
 use super::record::Sent;
 use crate::encoding::{Input, put, put_set, put_set_from};
-use model::{Incarnation, Ranges};
+use model::{Incarnation, Mutant, Ranges};
 use std::collections::BTreeMap;
 
 /// So many nodes may send to a queue before those that ended are cleared up.
@@ -163,7 +163,8 @@ impl Senders {
 
     /// What became of the sender's message `number`, and how many of `count` from there on are alike.
     pub(super) fn heard(&self, sender: Incarnation, number: u64, count: usize) -> (Heard, usize) {
-        let Some(known) = self.known.get(&sender) else {
+        let known = self.known.get(&sender);
+        let Some(known) = known.filter(|_| !Mutant::RecognisesNothing.is_on()) else {
             return (Heard::New, count);
         };
         let mark = &known.mark;

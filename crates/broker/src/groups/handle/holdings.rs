@@ -1,7 +1,7 @@
 //! What a consumer of this node has, and what it was done with so lately that the leader's answer is still to come.
 
 use super::message::{Resolved, ToLeader, Way};
-use model::{ConsumerId, Ranges};
+use model::{ConsumerId, Mutant, Ranges};
 use queue::{Held, seq_set::SeqSet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -195,10 +195,15 @@ impl Holdings {
             self.operations
                 .retain(|it| matches!(it.way, Way::Settled(_)) || counts && it.way == seen);
         }
-        let known = known.unwrap_or(0);
+        let known = known.unwrap_or(if Mutant::ForgetsResolved.is_on() {
+            u64::MAX
+        } else {
+            0
+        });
         self.unsaid = self.operations.partition_point(|it| it.number <= known);
         let mut claims = Vec::new();
-        for (consumer, holding) in &self.by_consumer {
+        let named = self.by_consumer.iter().filter(|_| !Mutant::HoldsNothing.is_on());
+        for (consumer, holding) in named {
             let source = Source::Consumer(*consumer);
             claims.extend(Claim::all(source, *consumer, holding.all()));
         }

@@ -1,7 +1,7 @@
 //! What a node publishes to a queue that is led elsewhere: numbered, and kept until it is answered.
 
 use super::message::ToLeader;
-use model::{Block, Ranges};
+use model::{Block, Mutant, Ranges};
 use queue::{Effect, Ends};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -107,8 +107,16 @@ impl<E: Ends> Publishes<E> {
 
     /// A session begins in which everything below `below` is known, and some of that refused. The rest is sent again.
     pub fn resume(&mut self, below: u64, refused: &Ranges, effects: &mut Vec<Effect<E>>) {
+        if Mutant::SendsNothingAgain.is_on() {
+            return;
+        }
         self.unsent = 0;
         self.on_the_way = 0;
+        if Mutant::SendsAgainAsNew.is_on() {
+            self.next = below;
+            self.kept.iter_mut().for_each(|kept| kept.first = 0);
+            return;
+        }
         let mut taken = Ranges::new();
         let mut at = self.lowest();
         for (first, last) in refused.spans() {

@@ -2,7 +2,7 @@
 
 use super::message::{Frame, ToLeader, ToNode};
 use super::peer::{Numbers, Peer, Requests};
-use model::Incarnation;
+use model::{Incarnation, Mutant};
 use queue::Request;
 use std::collections::BTreeMap;
 
@@ -31,9 +31,9 @@ pub struct Sessions {
 impl Sessions {
     /// This node begins to lead, in this term; the cluster has these nodes, which may hold what others have delivered.
     pub fn new(term: u64, nodes: &[Incarnation], requests: &mut Requests) -> Self {
-        let nodes_of_queue = nodes.to_vec();
+        let awaited = nodes.iter().filter(|_| !Mutant::AwaitsNobody.is_on());
         requests.push(Request::AwaitNodes {
-            nodes: nodes_of_queue,
+            nodes: awaited.copied().collect(),
         });
         let speak = |node: &Incarnation| (*node, Frame::aside(0, term, ToNode::Speak));
         Self {

@@ -1,0 +1,102 @@
+//! What a broken queue would do that several nodes have: each of these must be found by the simulator, or its invariants
+//! see nothing.
+//!
+//! Only the simulator asks for the feature `mutants`. Without it nothing is ever done wrong, which the compiler knows.
+
+#[cfg(feature = "mutants")]
+use std::cell::Cell;
+
+/// What is done wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// What a leader has decided leaves before it is committed.
+    LeavesBeforeCommit,
+    /// What saw nothing new leaves without a proof that nobody else leads.
+    LeavesWithoutProof,
+    /// A leader that is deposed goes on with what it had decided and nobody else has.
+    KeepsWhatWasUndecided,
+    /// A checkpoint of what is not committed counts at once.
+    ChecksWhatIsUndecided,
+    /// The log forgets bodies that the last checkpoint speaks of.
+    ReleasesBodies,
+    /// A node sends again what was taken already, under new numbers.
+    SendsAgainAsNew,
+    /// A node sends nothing again.
+    SendsNothingAgain,
+    /// A node does not say what its consumers hold.
+    HoldsNothing,
+    /// What consumers were done with is not said again to the next leader.
+    ForgetsResolved,
+    /// A new leader asks nobody what their consumers hold.
+    AwaitsNobody,
+    /// What is sent again is taken again.
+    RecognisesNothing,
+    /// That something was refused is not on record.
+    ForgetsRefused,
+    /// That messages were handed out is not on record.
+    ForgetsHandedOut,
+    /// Checkpoints don't say that messages were handed out.
+    ChecksNoHandedOut,
+    /// Checkpoints don't say what nodes have sent.
+    ChecksNoSenders,
+    /// That a node counted as down is not on record.
+    ForgetsDown,
+    /// A claim counts though the message has come back since.
+    BelievesOldClaims,
+    /// Transient messages have no record.
+    ForgetsTransient,
+    /// What consumers were done with has no record.
+    ForgetsSettled,
+    /// What comes back to the queue is not marked as delivered before.
+    MarksNothing,
+    /// What a leader has dropped for a limit has no record.
+    ForgetsDropped,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::LeavesBeforeCommit,
+        Self::LeavesWithoutProof,
+        Self::KeepsWhatWasUndecided,
+        Self::ChecksWhatIsUndecided,
+        Self::ReleasesBodies,
+        Self::SendsAgainAsNew,
+        Self::SendsNothingAgain,
+        Self::HoldsNothing,
+        Self::ForgetsResolved,
+        Self::AwaitsNobody,
+        Self::RecognisesNothing,
+        Self::ForgetsRefused,
+        Self::ForgetsHandedOut,
+        Self::ChecksNoHandedOut,
+        Self::ChecksNoSenders,
+        Self::ForgetsDown,
+        Self::BelievesOldClaims,
+        Self::ForgetsTransient,
+        Self::ForgetsSettled,
+        Self::MarksNothing,
+        Self::ForgetsDropped,
+    ];
+
+    /// Whether this is done wrong in this thread.
+    #[inline]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        #[cfg(feature = "mutants")]
+        return NOW.get() == Some(self);
+        #[cfg(not(feature = "mutants"))]
+        false
+    }
+
+    /// What is done wrong in this thread from now on.
+    #[cfg(feature = "mutants")]
+    pub fn turn_on(mutant: Option<Self>) {
+        NOW.set(mutant);
+    }
+}
+
+#[cfg(feature = "mutants")]
+thread_local! {
+    static NOW: Cell<Option<Mutant>> = const { Cell::new(None) };
+}
