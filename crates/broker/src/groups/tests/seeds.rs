@@ -2,7 +2,7 @@
 //! anything twice.
 
 use super::trio::{Left, NODES, Trio};
-use model::{QueueSettings, Seq};
+use model::{QueueSettings, Seq, Sorting};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,9 +80,10 @@ impl Clients {
     }
 }
 
-fn run(steps: &[Step]) {
+fn run(steps: &[Step], sorting: Sorting) {
     let settings = QueueSettings {
         durable: true,
+        sorting,
         ..QueueSettings::default()
     };
     // Small enough that most messages are read from disk.
@@ -144,6 +145,7 @@ fn run(steps: &[Step]) {
             Step::Checkpoint(node) if trio.cut.is_empty() && trio.hung.is_empty() => {
                 trio.ticks(10);
                 trio.checkpoint(NODES[usize::from(node)]);
+                trio.settle();
             }
             Step::Checkpoint(_) => {}
             Step::Crash(node, seed) => {
@@ -189,7 +191,8 @@ proptest! {
     #[test]
     fn nothing_confirmed_is_lost_whatever_nodes_disks_and_links_do(
         steps in prop::collection::vec(step(), 1..80),
+        sorted in any::<bool>(),
     ) {
-        run(&steps);
+        run(&steps, if sorted { Sorting::Priority(3) } else { Sorting::Arrival });
     }
 }

@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::node::ends::{Ends, Receipt, Reply};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
-use model::properties::Properties;
+use model::properties::{Properties, PropertiesBuilder};
 use model::{Block, BlockBuilder, Journaled, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
 use queue::fifo::{Classic, Record};
 use queue::store::{self, LogPlace};
@@ -429,12 +429,13 @@ impl Trio {
     }
 }
 
-/// Messages of these numbers, each with the number as its body.
+/// Messages of these numbers, each with the number as its body, of four priorities in turn.
 pub fn block(numbers: std::ops::RangeInclusive<u64>, width: usize) -> Block {
     let mut block = BlockBuilder::default();
     let route = RouteBuf::new(b"", b"q");
     for number in numbers {
-        let (properties, body) = (Properties::amqp091(b""), format!("{number:width$}"));
+        let properties = PropertiesBuilder::new().priority((number % 4) as u8).encode();
+        let (properties, body) = (Properties::amqp091(&properties), format!("{number:width$}"));
         block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
     }
     block.finish(true, Timestamp(1))
