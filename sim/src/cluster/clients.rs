@@ -1,29 +1,29 @@
 //! Clients on the nodes: they publish to queues, consume and get from them, and say what became of what they were given.
 
+use super::access::LETTERS;
 use super::history::Id;
-use super::invariants::deliveries::{Receiver, delivered};
+use super::invariants::deliveries::{Receiver, arrives};
 use super::invariants::{acks, answers};
-use super::ledger::{Held, Known, Leadership};
+use super::ledger::{Held, Known};
 use super::nodes::Cluster;
 use super::terms::DEAD;
 use crate::terms::Said;
-use broker::groups::{Ends, Outlet, Receipt, Reply};
-use broker::{ChannelId, Outbox, QueueQuestion};
+use broker::groups::{Outlet, Receipt, Reply};
+use broker::{ChannelId, Event, Outbox, QueueQuestion};
 use cluster::GroupId;
 use model::properties::Properties;
 use model::{Block, BlockBuilder, ConsumerId, Message, Ranges, RouteBuf, Seq, Timestamp};
-use queue::{Answer, ConsumerSettings, Delivery, Disposal, Effect, Request};
+use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The channel of whoever publishes; dead letters have one of their own.
-pub const PUBLISHERS: ChannelId = ChannelId(1);
-pub const LETTERS: ChannelId = ChannelId(2);
+/// The channel of clients.
+const CLIENTS: ChannelId = ChannelId(1);
 
 /// Publishers on each node.
 const PUBLISHERS_A_NODE: u64 = 2;
-/// Consumers of each queue at the most.
-const MOST_CONSUMERS: usize = 4;
+/// Consumers of each queue on a node at the most.
+const MOST_CONSUMERS: usize = 3;
 /// So many messages are published by a seed at the most.
 const MOST_MESSAGES: Id = 600;
 
@@ -33,14 +33,14 @@ type Given = (Seq, Id);
 /// A consumer.
 #[derive(Debug, Clone, Copy)]
 struct Consumer {
-    by: Leadership,
+    node: u32,
+    group: GroupId,
     no_ack: bool,
 }
 
 /// All of them.
 #[derive(Default)]
 pub struct Clients {
-    outbox: Arc<Outbox>,
     consumers: BTreeMap<u64, Consumer>,
     /// Questions without an answer, and whether what they bring counts as settled.
     gets: BTreeMap<u64, bool>,
@@ -54,35 +54,37 @@ impl Clients {
         self.last_number
     }
 
-    /// How to tell about something that was published.
-    pub fn receipt(&self, channel: ChannelId, numbers: Ranges) -> Receipt {
-        Receipt {
-            outbox: self.outbox.clone(),
-            channel,
-            numbers,
-            queue: None,
-            timed: None,
-        }
+    /// The clients of a node are gone with it.
+    pub fn forget(&mut self, node: u32) {
+        self.consumers.retain(|_, consumer| consumer.node != node);
     }
 
-    fn reply(&self, question: u64, no_ack: bool) -> Reply {
-        Reply {
-            outbox: self.outbox.clone(),
-            channel: PUBLISHERS,
-            question: QueueQuestion(question),
-            no_ack,
-        }
+    fn of(&self, node: u32, group: GroupId) -> Vec<u64> {
+        let those = self
+            .consumers
+            .iter()
+            .filter(|(_, it)| it.node == node && it.group == group);
+        those.map(|(number, _)| *number).collect()
     }
+}
 
-    /// Nobody consumes there any more.
-    pub fn forget(&mut self, by: Leadership) {
-        self.consumers.retain(|_, consumer| consumer.by != by);
+/// How to tell about something that was published.
+pub fn receipt(outbox: Arc<Outbox>, channel: ChannelId, numbers: Ranges) -> Receipt {
+    Receipt {
+        outbox,
+        channel,
+        numbers,
+        queue: None,
+        timed: None,
     }
+}
 
-    fn receiver(&self, consumer: u64) -> Receiver {
-        let no_ack = self.consumers.get(&consumer).is_some_and(|it| it.no_ack);
-        let consumer = Some(consumer);
-        Receiver { consumer, no_ack }
+fn reply(outbox: Arc<Outbox>, question: u64, no_ack: bool) -> Reply {
+    Reply {
+        outbox,
+        channel: CLIENTS,
+        question: QueueQuestion(question),
+        no_ack,
     }
 }
 
@@ -107,36 +109,45 @@ pub fn finish(mut block: BlockBuilder, persistent: bool, now: Timestamp) -> Arc<
 }
 
 impl Cluster {
-    /// Some client does something, where a queue is led.
+    /// Some client on some node does something with some queue.
     pub fn client_acts(&mut self) {
-        let Some(by) = self.some_leadership() else {
+        let ways: Vec<(u32, GroupId)> = self.accesses.keys().copied().collect();
+        if ways.is_empty() {
             return;
-        };
+        }
+        let (node, group) = ways[self.random.below(ways.len() as u64) as usize];
+        if !self.node(node).goes_on() {
+            return;
+        }
         match self.random.below(100) {
-            0..40 if by.group != DEAD => self.publish(by),
-            40..46 => self.consume(by),
-            46..48 => self.cancel_some(by),
-            48..56 => self.get(by),
-            56..86 => self.settle(by),
-            86..96 => self.give_back(by),
-            96 if self.random.below(4) == 0 => self.purge(by),
+            0..40 if group != DEAD => self.publish(node, group),
+            40..44 => self.consume(node, group),
+            44..46 => self.cancel_some(node, group),
+            46..52 => self.get(node, group),
+            52..86 => self.settle(node, group),
+            86..96 => self.give_back(node, group),
+            96 if self.random.below(4) == 0 => self.purge(node, group),
             _ => {}
         }
     }
 
-    /// Some leader of some queue, or one that believes that it is.
-    fn some_leadership(&mut self) -> Option<Leadership> {
-        let all = self.leaderships();
-        (!all.is_empty()).then(|| all[self.random.below(all.len() as u64) as usize])
+    /// Where clients of a node hear of a queue.
+    pub fn outbox(&self, node: u32, group: GroupId) -> Arc<Outbox> {
+        let access = self.accesses.get(&(node, group));
+        access.map(|access| access.outbox.clone()).unwrap_or_default()
     }
 
-    fn publish(&mut self, by: Leadership) {
+    fn publish(&mut self, node: u32, group: GroupId) {
         let count = 1 + self.random.below(6);
         let first = self.clients.last_id + 1;
-        if first + count > MOST_MESSAGES {
+        let is_full = self
+            .accesses
+            .get(&(node, group))
+            .is_none_or(|access| access.is_full());
+        if first + count > MOST_MESSAGES || is_full {
             return;
         }
-        let publisher = u64::from(by.node) * PUBLISHERS_A_NODE + self.random.below(PUBLISHERS_A_NODE);
+        let publisher = u64::from(node) * PUBLISHERS_A_NODE + self.random.below(PUBLISHERS_A_NODE);
         let persistent = self.random.below(5) > 0;
         let mut block = BlockBuilder::default();
         for id in first..first + count {
@@ -154,99 +165,92 @@ impl Cluster {
                 length,
                 ..Known::default()
             };
-            self.ledger.published(by, id, known);
+            self.ledger.published(group, id, known);
         }
         let last = first + count - 1;
         self.clients.last_id = last;
-        self.ledger.tell(|| format!("{by:?} is sent {first} to {last}"));
+        self.ledger
+            .tell(|| format!("{group:?} is sent {first} to {last} on {node}"));
+        let numbers = Ranges::span(first, last);
         let request = Request::Enqueue {
-            block: finish(block, persistent, self.time_of(by)),
-            receipt: Some(self.clients.receipt(PUBLISHERS, Ranges::span(first, last))),
+            block: finish(block, persistent, self.node(node).now()),
+            receipt: Some(receipt(self.outbox(node, group), CLIENTS, numbers)),
         };
-        self.submit(by, request);
+        self.ask(node, group, request);
     }
 
-    fn consume(&mut self, by: Leadership) {
-        let there = self.clients.consumers.values().filter(|it| it.by == by);
-        if there.count() >= MOST_CONSUMERS {
+    fn has_no_ack(&self, group: GroupId) -> bool {
+        self.ledger
+            .books
+            .get(&group)
+            .is_some_and(|book| book.terms.has_no_ack)
+    }
+
+    fn consume(&mut self, node: u32, group: GroupId) {
+        if self.clients.of(node, group).len() >= MOST_CONSUMERS {
             return;
         }
-        let has_no_ack = self
-            .ledger
-            .books
-            .get(&by.group)
-            .is_some_and(|book| book.terms.has_no_ack);
         let settings = ConsumerSettings {
-            no_ack: has_no_ack && self.random.chance(),
+            no_ack: self.has_no_ack(group) && self.random.chance(),
             exclusive: false,
             prefetch: self.random.below(20) as u32,
             priority: self.random.below(3) as i64,
             window: 1 << 20,
             paused: false,
         };
-        self.consume_with(by, settings);
+        self.consume_with(node, group, settings);
     }
 
     /// Somebody begins to consume. Returns who.
-    pub fn consume_with(&mut self, by: Leadership, settings: ConsumerSettings) -> u64 {
+    pub fn consume_with(&mut self, node: u32, group: GroupId, settings: ConsumerSettings) -> u64 {
         let (number, no_ack) = (self.clients.next_number(), settings.no_ack);
-        let outlet = Outlet {
-            outbox: self.clients.outbox.clone(),
-            channel: PUBLISHERS,
-            no_ack,
-        };
-        self.clients.consumers.insert(number, Consumer { by, no_ack });
+        let (outbox, channel) = (self.outbox(node, group), CLIENTS);
+        let consumer = Consumer { node, group, no_ack };
+        self.clients.consumers.insert(number, consumer);
         self.ledger
-            .tell(|| format!("{number} consumes from {by:?}: {settings:?}"));
+            .tell(|| format!("{number} consumes from {group:?} on {node}: {settings:?}"));
         let request = Request::Consume {
             consumer: ConsumerId(number),
-            outlet,
+            outlet: Outlet {
+                outbox: outbox.clone(),
+                channel,
+                no_ack,
+            },
             settings,
-            reply: self.clients.reply(number, no_ack),
+            reply: reply(outbox, number, no_ack),
         };
-        self.submit(by, request);
+        self.ask(node, group, request);
         number
     }
 
-    fn cancel_some(&mut self, by: Leadership) {
-        let there = self.clients.consumers.iter().filter(|(_, it)| it.by == by);
-        let there: Vec<u64> = there.map(|(number, _)| *number).collect();
+    fn cancel_some(&mut self, node: u32, group: GroupId) {
+        let there = self.clients.of(node, group);
         if !there.is_empty() {
             let number = there[self.random.below(there.len() as u64) as usize];
-            self.cancel(by, number);
+            self.cancel(node, group, number);
         }
     }
 
-    fn cancel(&mut self, by: Leadership, number: u64) {
+    fn cancel(&mut self, node: u32, group: GroupId, number: u64) {
         self.ledger
-            .tell(|| format!("{number} consumes no more from {by:?}"));
+            .tell(|| format!("{number} consumes no more from {group:?} on {node}"));
         let consumer = ConsumerId(number);
-        self.submit(
-            by,
-            Request::Cancel {
-                consumer,
-                reply: None,
-            },
-        );
+        let question = self.clients.next_number();
+        let reply = Some(reply(self.outbox(node, group), question, false));
+        self.ask(node, group, Request::Cancel { consumer, reply });
     }
 
-    fn get(&mut self, by: Leadership) {
-        let has_no_ack = self
-            .ledger
-            .books
-            .get(&by.group)
-            .is_some_and(|book| book.terms.has_no_ack);
-        let no_ack = has_no_ack && self.random.chance();
+    fn get(&mut self, node: u32, group: GroupId) {
+        let no_ack = self.has_no_ack(group) && self.random.chance();
         let question = self.clients.next_number();
         self.clients.gets.insert(question, no_ack);
-        let reply = self.clients.reply(question, no_ack);
-        self.submit(by, Request::Get { no_ack, reply });
+        let reply = reply(self.outbox(node, group), question, no_ack);
+        self.ask(node, group, Request::Get { no_ack, reply });
     }
 
-    /// Some of what one client holds.
-    fn some_held(&mut self, by: Leadership) -> Option<(Option<u64>, Vec<Given>)> {
-        let hands = self.ledger.books.get(&by.group)?.hands.get(&by)?;
-        let all: Vec<(Seq, Held)> = hands.iter().map(|(seq, held)| (*seq, *held)).collect();
+    /// Some of what one client of a node holds.
+    fn some_held(&mut self, node: u32, group: GroupId) -> Option<(Option<u64>, Vec<Given>)> {
+        let all = self.held(node, group);
         if all.is_empty() {
             return None;
         }
@@ -257,32 +261,34 @@ impl Cluster {
         Some((consumer, some))
     }
 
+    fn held(&self, node: u32, group: GroupId) -> Vec<(Seq, Held)> {
+        let hands = self.ledger.books.get(&group).map(|book| &book.hands);
+        let held = hands.into_iter().flatten().filter(|(_, held)| held.node == node);
+        held.map(|(seq, held)| (*seq, *held)).collect()
+    }
+
     /// They are in nobody's hands any more.
-    fn let_go(&mut self, by: Leadership, some: &[Given]) -> Ranges {
-        let hands = self
-            .ledger
-            .books
-            .get_mut(&by.group)
-            .and_then(|book| book.hands.get_mut(&by));
-        if let Some(hands) = hands {
-            hands.retain(|seq, _| !some.iter().any(|(gone, _)| gone == seq));
+    fn let_go(&mut self, group: GroupId, some: &[Given]) -> Ranges {
+        if let Some(book) = self.ledger.books.get_mut(&group) {
+            book.hands
+                .retain(|seq, _| !some.iter().any(|(gone, _)| gone == seq));
         }
         some.iter().map(|(seq, _)| *seq).collect()
     }
 
-    fn settle(&mut self, by: Leadership) {
-        let Some((consumer, some)) = self.some_held(by) else {
+    fn settle(&mut self, node: u32, group: GroupId) {
+        let Some((consumer, some)) = self.some_held(node, group) else {
             return;
         };
-        let seqs = self.let_go(by, &some);
+        let seqs = self.let_go(group, &some);
         let disposal = match self.random.below(5) {
             0 => Disposal::Rejected,
             _ => Disposal::Accepted,
         };
         for (seq, id) in some {
             match disposal {
-                Disposal::Accepted => acks::acked(&mut self.ledger, by, seq, id),
-                Disposal::Rejected => self.know(by.group, id, |known| known.rejected = true),
+                Disposal::Accepted => acks::acked(&mut self.ledger, group, node, seq, id),
+                Disposal::Rejected => self.know(group, id, |known| known.rejected = true),
             }
         }
         let consumer = consumer.map(ConsumerId);
@@ -291,39 +297,45 @@ impl Cluster {
             seqs,
             disposal,
         };
-        self.submit(by, request);
+        self.ask(node, group, request);
     }
 
-    fn give_back(&mut self, by: Leadership) {
-        let Some((consumer, some)) = self.some_held(by) else {
-            return;
-        };
-        self.return_these(by, consumer, &some, true);
-    }
-
-    fn return_these(&mut self, by: Leadership, consumer: Option<u64>, some: &[Given], failed: bool) {
-        let seqs = self.let_go(by, some);
-        for (_, id) in some {
-            self.know(by.group, *id, |known| known.returned += 1);
+    fn give_back(&mut self, node: u32, group: GroupId) {
+        if let Some((consumer, some)) = self.some_held(node, group) {
+            self.return_these(node, group, consumer, &some, true);
         }
-        self.ledger.tell(|| format!("{by:?} is given back {some:?}"));
-        let consumer = consumer.map(ConsumerId);
+    }
+
+    fn return_these(&mut self, node: u32, group: GroupId, from: Option<u64>, some: &[Given], failed: bool) {
+        let seqs = self.let_go(group, some);
+        for (_, id) in some {
+            self.know(group, *id, |known| known.returned += 1);
+        }
+        self.ledger
+            .tell(|| format!("{group:?} on {node} is given back {some:?}"));
+        let consumer = from.map(ConsumerId);
         let request = Request::Return {
             consumer,
             seqs,
             failed,
         };
-        self.submit(by, request);
+        self.ask(node, group, request);
     }
 
-    fn purge(&mut self, by: Leadership) {
-        if let Some(book) = self.ledger.books.get_mut(&by.group) {
-            book.known.values_mut().for_each(|known| known.purged = true);
+    fn purge(&mut self, node: u32, group: GroupId) {
+        if let Some(book) = self.ledger.books.get_mut(&group) {
+            book.purges += 1;
         }
-        self.ledger.tell(|| format!("{by:?} is purged"));
+        self.ledger.tell(|| format!("{group:?} is purged on {node}"));
         let question = self.clients.next_number();
-        let reply = self.clients.reply(question, false);
-        self.submit(by, Request::Purge { reply });
+        let reply = reply(self.outbox(node, group), question, false);
+        self.ask(node, group, Request::Purge { reply });
+    }
+
+    fn is_purged(&mut self, group: GroupId) {
+        if let Some(book) = self.ledger.books.get_mut(&group) {
+            book.purges -= 1;
+        }
     }
 
     fn know(&mut self, group: GroupId, id: Id, change: impl FnOnce(&mut Known)) {
@@ -333,66 +345,76 @@ impl Cluster {
         }
     }
 
-    /// Clients of this leader give back what they hold, and consume no more.
-    pub fn clients_leave(&mut self, by: Leadership) {
-        let consumers = self.clients.consumers.iter().filter(|(_, it)| it.by == by);
-        let consumers: Vec<u64> = consumers.map(|(number, _)| *number).collect();
-        consumers.into_iter().for_each(|number| self.cancel(by, number));
-        let hands = self
-            .ledger
-            .books
-            .get(&by.group)
-            .and_then(|book| book.hands.get(&by));
-        let hands: Vec<(Seq, Held)> = hands
-            .map(|hands| hands.iter().map(|(seq, held)| (*seq, *held)).collect())
-            .unwrap_or_default();
-        for (seq, held) in hands {
-            self.return_these(by, held.consumer, &[(seq, held.id)], false);
+    /// All clients give back what they hold, and consume no more.
+    pub fn clients_leave(&mut self) {
+        self.clients_are_gone = true;
+        let ways: Vec<(u32, GroupId)> = self.accesses.keys().copied().collect();
+        for (node, group) in ways {
+            for number in self.clients.of(node, group) {
+                self.cancel(node, group, number);
+            }
+            for (seq, held) in self.held(node, group) {
+                self.return_these(node, group, held.consumer, &[(seq, held.id)], false);
+            }
         }
     }
 
-    /// Something has left a queue for a client. Up to `told` its leader knows what is committed.
-    pub fn client_is_told(&mut self, by: Leadership, told: u64, effect: Effect<Ends>) {
-        match effect {
-            Effect::Confirm(receipt) if receipt.channel == LETTERS => self.letters_arrived(&receipt.numbers),
-            Effect::Reject(receipt) if receipt.channel == LETTERS => self.letters_arrived(&receipt.numbers),
-            Effect::Confirm(receipt) => {
-                self.ledger
-                    .tell(|| format!("{by:?} confirms {:?}", receipt.numbers));
-                answers::confirmed(&mut self.ledger, by.group, &receipt.numbers);
+    /// Clients of a node look at what has come for them.
+    pub fn clients_are_told(&mut self, node: u32) {
+        for (group, event) in self.take_events(node) {
+            match event {
+                Event::Confirm { channel, numbers, .. } if channel == LETTERS => {
+                    self.letters_arrived(&numbers)
+                }
+                // A queue that is full has refused them, or nobody was reached.
+                Event::Reject { channel, numbers, .. } if channel == LETTERS => self.letters_return(&numbers),
+                Event::Confirm { numbers, .. } => {
+                    self.ledger.tell(|| format!("{group:?} confirms {numbers:?}"));
+                    answers::confirmed(&mut self.ledger, group, &numbers);
+                }
+                Event::Reject { numbers, .. } => {
+                    self.ledger.tell(|| format!("{group:?} refuses {numbers:?}"));
+                    answers::refused(&mut self.ledger, group, &numbers);
+                }
+                Event::Deliver {
+                    consumer, delivery, ..
+                } => {
+                    let known = self.clients.consumers.get(&consumer.0);
+                    let no_ack = known.is_some_and(|it| it.no_ack);
+                    let consumer = Some(consumer.0);
+                    self.receive(node, group, Receiver { consumer, no_ack }, &delivery);
+                }
+                Event::Answer { question, answer, .. } => {
+                    let no_ack = self.clients.gets.remove(&question.0).unwrap_or_default();
+                    let consumer = None;
+                    match answer {
+                        Some(Answer::Got { delivery, .. }) => {
+                            self.receive(node, group, Receiver { consumer, no_ack }, &delivery);
+                        }
+                        Some(Answer::Purged(_)) => self.is_purged(group),
+                        _ => {}
+                    }
+                }
+                Event::ConsumerCancelled { consumer, .. } => {
+                    self.ledger.tell(|| format!("{consumer:?} is cancelled"));
+                    self.clients.consumers.remove(&consumer.0);
+                }
+                _ => {}
             }
-            Effect::Reject(receipt) => {
-                self.ledger
-                    .tell(|| format!("{by:?} refuses {:?}", receipt.numbers));
-                answers::refused(&mut self.ledger, by.group, &receipt.numbers);
-            }
-            Effect::Deliver {
-                consumer, delivery, ..
-            } => {
-                let receiver = self.clients.receiver(consumer.0);
-                self.receive(by, told, &receiver, &delivery);
-                let bytes = u32::try_from(delivery.bytes()).unwrap_or(u32::MAX);
-                self.submit(by, Request::Flow { consumer, bytes });
-            }
-            Effect::Reply(reply, Answer::Got { delivery, .. }) => {
-                let no_ack = self.clients.gets.remove(&reply.question.0).unwrap_or_default();
-                let consumer = None;
-                self.receive(by, told, &Receiver { consumer, no_ack }, &delivery);
-            }
-            Effect::Reply(reply, _) => drop(self.clients.gets.remove(&reply.question.0)),
-            Effect::DeadLetter { ticket, pieces, .. } => self.die(by, ticket, pieces),
-            _ => {}
         }
     }
 
-    fn receive(&mut self, by: Leadership, told: u64, to: &Receiver, delivery: &Delivery) {
-        let given = delivered(&mut self.ledger, by, told, to, delivery);
+    fn receive(&mut self, node: u32, group: GroupId, to: Receiver, delivery: &Delivery) {
+        let given = arrives(&mut self.ledger, group, node, to, delivery);
+        if let Some(consumer) = to.consumer {
+            let (consumer, bytes) = (ConsumerId(consumer), delivery.bytes() as u32);
+            self.ask(node, group, Request::Flow { consumer, bytes });
+        }
         match &mut self.drained {
-            Some(drained) if drained.by == by && drained.consumer == to.consumer => {
-                drained.taken.extend(given);
-            }
+            Some(drained) if drained.consumer == to.consumer => drained.taken.extend(given),
+            // It was under way to a client that has left.
             _ if self.clients_are_gone && !to.no_ack => {
-                self.return_these(by, to.consumer, &given, false);
+                self.return_these(node, group, to.consumer, &given, false);
             }
             _ => {}
         }

@@ -41,7 +41,11 @@ impl Plan {
         let ids = cluster.ids();
         let one = ids[cluster.random.below(ids.len() as u64) as usize];
         let other = ids[cluster.random.below(ids.len() as u64) as usize];
-        match cluster.random.below(20) {
+        let kind = cluster.random.below(20);
+        if (7..=15).contains(&kind) {
+            ids.iter().for_each(|id| cluster.ledger.trouble(*id));
+        }
+        match kind {
             0 | 1 => cluster.end(one, false),
             2 | 3 => cluster.end(one, true),
             4 => cluster.lose_power_soon(one),
@@ -103,6 +107,7 @@ impl Cluster {
 
     /// Everything goes on, everything gets through.
     pub fn heal(&mut self) {
+        self.ids().iter().for_each(|id| self.ledger.trouble(*id));
         self.network.cuts.clear();
         self.network.weather = Weather {
             delay_ms: 3,

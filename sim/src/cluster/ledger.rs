@@ -27,26 +27,26 @@ pub struct Known {
     pub published: Duration,
     /// How often it was handed to the queue.
     pub sent: u32,
-    /// To whom it was handed last, and when, in the order of all that was.
-    pub sent_to: Option<(Leadership, u64)>,
     pub confirmed: bool,
     pub refused: bool,
+    /// Nobody could be reached: its publisher was told that it is refused, and it may be there.
+    pub given_up: bool,
     /// A client said that it is done with it.
     pub acked: bool,
     /// A client did not want it.
     pub rejected: bool,
-    /// A client wanted the queue to be emptied while it may have been there.
-    pub purged: bool,
     /// How often clients gave it back.
     pub returned: u32,
 }
 
-/// What a client has.
+/// What a client has, or had until it was done with it.
 #[derive(Debug, Clone, Copy)]
 pub struct Held {
     pub id: Id,
     /// `None` after a get.
     pub consumer: Option<u64>,
+    pub node: u32,
+    pub since: Duration,
 }
 
 /// One queue.
@@ -54,14 +54,16 @@ pub struct Book {
     pub terms: Terms,
     pub history: History,
     pub known: BTreeMap<Id, Known>,
-    /// What clients hold, by who gave it to them.
-    pub hands: BTreeMap<Leadership, BTreeMap<Seq, Held>>,
+    /// What clients hold.
+    pub hands: BTreeMap<Seq, Held>,
+    /// What clients said that they are done with, and since when.
+    pub acked: BTreeMap<Seq, Held>,
+    /// So many clients want the queue to be emptied and have no answer, or never had one.
+    pub purges: u64,
     /// Who gave a message to a client last.
     pub delivered_by: BTreeMap<Seq, Leadership>,
     /// The last message of each publisher in each lane.
     pub last: BTreeMap<(u32, u64), Id>,
-    /// What clients were done with, and when they said so, by the leader that they told.
-    pub acks: BTreeMap<Leadership, Vec<(u64, Seq)>>,
 }
 
 /// Everything.
@@ -84,8 +86,8 @@ pub struct Ledger {
     pub acks: u64,
     pub dead_letters: u64,
     pub leaderships: u64,
-    /// So many things were handed to leaders.
-    pub order: u64,
+    /// When each node was in trouble last.
+    pub troubles: BTreeMap<u32, Duration>,
 }
 
 impl Ledger {
@@ -112,36 +114,41 @@ impl Ledger {
             history: History::default(),
             known: BTreeMap::new(),
             hands: BTreeMap::new(),
+            purges: 0,
             delivered_by: BTreeMap::new(),
             last: BTreeMap::new(),
-            acks: BTreeMap::new(),
+            acked: BTreeMap::new(),
         };
         self.books.insert(group, book);
     }
 
     /// A message is about to be handed to a queue.
-    pub fn published(&mut self, by: Leadership, id: Id, known: Known) {
-        let (now, at) = (self.now, self.next_order());
-        if let Some(book) = self.books.get_mut(&by.group) {
+    pub fn published(&mut self, group: GroupId, id: Id, known: Known) {
+        let now = self.now;
+        if let Some(book) = self.books.get_mut(&group) {
             let entry = book.known.entry(id).or_insert(Known {
                 published: now,
                 ..known
             });
             entry.sent += 1;
-            entry.sent_to = Some((by, at));
         }
     }
 
-    /// The place of something that is handed to a leader, in the order of all that was.
-    pub fn next_order(&mut self) -> u64 {
-        self.order += 1;
-        self.order
+    /// Clients of this node have nothing of this queue any more.
+    pub fn drop_hands(&mut self, group: GroupId, node: u32) {
+        if let Some(book) = self.books.get_mut(&group) {
+            book.hands.retain(|_, held| held.node != node);
+            book.acked.retain(|_, held| held.node != node);
+        }
     }
 
-    /// What a leader's clients hold is theirs no more: it leads no more, or its node is gone.
-    pub fn drop_hands(&mut self, leadership: Leadership) {
-        if let Some(book) = self.books.get_mut(&leadership.group) {
-            book.hands.remove(&leadership);
-        }
+    /// A node is killed, cut off, stands still or the like.
+    pub fn trouble(&mut self, node: u32) {
+        self.troubles.insert(node, self.now);
+    }
+
+    /// Whether this node was well all the time since then.
+    pub fn is_well_since(&self, node: u32, since: Duration) -> bool {
+        self.troubles.get(&node).is_none_or(|trouble| *trouble < since)
     }
 }

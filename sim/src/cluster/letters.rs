@@ -1,6 +1,7 @@
 //! Dead letters: what dies in a queue is published to the queue of the dead, wherever that is led, until it has arrived.
 
-use super::clients::{LETTERS, finish, put};
+use super::access::LETTERS;
+use super::clients::{finish, put, receipt};
 use super::history::{Id, id_of};
 use super::ledger::{Known, Leadership};
 use super::nodes::Cluster;
@@ -12,9 +13,6 @@ use queue::fifo::Record;
 use queue::store::{Bytes, Part, Piece, Place, Source, decode_entry};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What has no confirm by then is published again.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Letters that died together.
 struct Letters {
@@ -113,17 +111,15 @@ impl Cluster {
     pub fn letters_go(&mut self) {
         let now = self.ledger.now;
         self.letters_end();
-        let is_due = |sent: Option<Duration>| sent.is_none_or(|sent| sent + TIMEOUT <= now);
-        let due = self.letters.letters.iter().filter(|(_, it)| is_due(it.sent));
+        let is_due = |it: &Letters| it.sent.is_none() && self.node(it.by.node).goes_on();
+        let due = self.letters.letters.iter().filter(|(_, it)| is_due(it));
         let due: Vec<u64> = due.map(|(number, _)| *number).collect();
         for number in due {
-            let leader = self.leaderships().into_iter().find(|by| by.group == DEAD);
-            let Some(to) = leader else { return };
             let Some(letters) = self.letters.letters.get_mut(&number) else {
                 continue;
             };
             letters.sent = Some(now);
-            let (source, ids) = (letters.by.group, letters.ids.clone());
+            let (source, node, ids) = (letters.by.group, letters.by.node, letters.ids.clone());
             if ids.is_empty() {
                 self.letters_arrived(&Ranges::one(number));
                 continue;
@@ -146,14 +142,14 @@ impl Cluster {
                     length,
                     ..Known::default()
                 };
-                self.ledger.published(to, id, known);
+                self.ledger.published(DEAD, id, known);
                 self.ledger.dead_letters += 1;
             }
             let request = Request::Enqueue {
-                block: finish(block, true, self.time_of(to)),
-                receipt: Some(self.clients.receipt(LETTERS, Ranges::one(number))),
+                block: finish(block, true, self.node(node).now()),
+                receipt: Some(receipt(self.outbox(node, DEAD), LETTERS, Ranges::one(number))),
             };
-            self.submit(to, request);
+            self.ask(node, DEAD, request);
         }
     }
 
@@ -162,6 +158,15 @@ impl Cluster {
         for number in numbers.iter() {
             if let Some(letters) = self.letters.letters.get_mut(&number) {
                 letters.arrived = true;
+            }
+        }
+    }
+
+    /// The queue of the dead could not be reached: they are sent again.
+    pub fn letters_return(&mut self, numbers: &Ranges) {
+        for number in numbers.iter() {
+            if let Some(letters) = self.letters.letters.get_mut(&number) {
+                letters.sent = None;
             }
         }
     }

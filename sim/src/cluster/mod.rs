@@ -7,9 +7,10 @@
 //! leaves a node must be in the history by then, and what the history takes from a client must have its reason there.
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
-//! `clients`, `letters` (dead letters), `terms` (what the queues may do), `faults`, `nodes` (all of them together),
-//! [`run`] (what a seed does), `invariants`.
+//! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
+//! queues may do), `faults`, `nodes` (all of them together), [`run`] (what a seed does), `invariants`.
 
+mod access;
 mod clients;
 mod faults;
 pub mod history;

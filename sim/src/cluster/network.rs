@@ -1,8 +1,10 @@
 //! The network between the nodes: frames arrive late, never, twice or out of order, and not at all where it is cut.
 
 use broker::groups::Links;
+use broker::groups::handle::{self, ToLeader, ToNode};
 use bytes::Bytes;
-use cluster::NodeId;
+use cluster::{GroupId, NodeId};
+use model::Incarnation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +13,32 @@ use storage::faulty::Random;
 /// What nodes have sent and the network has not looked at.
 type Sent = Arc<Mutex<Vec<Frame>>>;
 
+/// What nodes say to each other.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// Of groups.
+    Entries(Bytes),
+    /// Contents and bodies.
+    Bulk(Bytes),
+    /// A node that is this one, to who leads the queue.
+    Up(GroupId, Incarnation, handle::Frame<ToLeader>),
+    /// Who leads the queue, to a node that is this one.
+    Down(GroupId, Incarnation, handle::Frame<ToNode>),
+}
+
+impl Said {
+    /// Whether it keeps its order among its like, as long as it comes.
+    fn keeps_order(&self) -> bool {
+        matches!(self, Self::Up(..) | Self::Down(..))
+    }
+}
+
 /// Something on its way.
 #[derive(Debug, Clone)]
 pub struct Frame {
     pub from: u32,
     pub to: u32,
-    pub bytes: Bytes,
-    /// It is one of the lane for contents and bodies.
-    pub is_bulk: bool,
+    pub said: Said,
 }
 
 /// A node's way to the others.
@@ -28,26 +48,26 @@ pub struct Wire {
 }
 
 impl Wire {
-    fn put(&self, to: NodeId, bytes: Bytes, is_bulk: bool) {
+    /// Sends something to a node.
+    pub fn put(&self, to: u32, said: Said) {
+        let from = self.from;
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        sent.push(Frame {
-            from: self.from,
-            to: to.0,
-            bytes,
-            is_bulk,
-        });
+        sent.push(Frame { from, to, said });
     }
 }
 
 impl Links for Wire {
     fn send(&self, to: NodeId, frame: Bytes) {
-        self.put(to, frame, false);
+        self.put(to.0, Said::Entries(frame));
     }
 
     fn bulk(&self, to: NodeId, frame: Bytes) {
-        self.put(to, frame, true);
+        self.put(to.0, Said::Bulk(frame));
     }
 }
+
+/// A node that was not heard of for so long is not reached.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +86,10 @@ pub struct Network {
     sent: Sent,
     under_way: BTreeMap<(Duration, u64), Frame>,
     frames: u64,
+    /// When what keeps its order arrives at the earliest.
+    behind: BTreeMap<(u32, u32), Duration>,
+    /// When the second heard of the first last.
+    heard: BTreeMap<(u32, u32), Duration>,
     /// From the first to the second nothing gets through.
     pub cuts: BTreeSet<(u32, u32)>,
     pub weather: Weather,
@@ -101,7 +125,12 @@ impl Network {
 
     fn put(&mut self, now: Duration, delay_ms: u64, frame: Frame) {
         self.frames += 1;
-        let due = now + Duration::from_millis(delay_ms);
+        let mut due = now + Duration::from_millis(delay_ms);
+        if frame.said.keeps_order() {
+            let behind = self.behind.entry((frame.from, frame.to)).or_default();
+            due = due.max(*behind);
+            *behind = due;
+        }
         self.under_way.insert((due, self.frames), frame);
     }
 
@@ -115,13 +144,23 @@ impl Network {
         let frame = self.under_way.remove(&at)?;
         match self.cuts.contains(&(frame.from, frame.to)) {
             true => self.arrived(now, takes),
-            false => Some(frame),
+            false => {
+                self.heard.insert((frame.from, frame.to), now);
+                Some(frame)
+            }
         }
+    }
+
+    /// Whether `node` has heard of `other` lately.
+    pub fn hears(&self, node: u32, other: u32, now: Duration) -> bool {
+        let heard = self.heard.get(&(other, node));
+        node == other || heard.is_some_and(|heard| *heard + SILENCE > now)
     }
 
     /// A node is no more: what was on its way to it is lost, what it had sent may arrive.
     pub fn ended(&mut self, node: u32) {
         self.under_way.retain(|_, frame| frame.to != node);
+        self.heard.retain(|(from, to), _| *from != node && *to != node);
     }
 
     /// Nothing goes to these nodes from the others, nor back.

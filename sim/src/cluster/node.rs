@@ -1,11 +1,12 @@
 //! A node: its disk, which outlives its processes, and the process, if one runs.
 
-use super::network::{Frame, Network};
+use super::network::Network;
 use super::observed::{Observed, Queue};
 use super::terms::Terms;
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
 use broker::groups::{Ends, Identity, Member, News};
+use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
 use model::{Machine, Timestamp};
 use queue::{Effect, Request, store};
@@ -180,19 +181,20 @@ impl Node {
         })
     }
 
-    /// Time passes, also for one that stands still.
-    pub fn advance(&mut self, time: Duration) {
+    /// Time passes, also for one that stands still. Whether its clock ticks.
+    pub fn advance(&mut self, time: Duration) -> bool {
         self.clock += time;
-        if self.paused.is_some() {
-            return;
-        }
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = self.running.as_mut().filter(|_| self.paused.is_none()) else {
+            return false;
+        };
         let behind = self.clock.saturating_sub(running.world.elapsed());
         running.world.advance(behind);
-        if self.clock >= running.ticked + TICK {
+        let ticks = self.clock >= running.ticked + TICK;
+        if ticks {
             running.ticked = self.clock;
             until_power_cut(|| running.alone.groups.tick());
         }
+        ticks
     }
 
     /// Its clock jumps ahead, as after a sleep of the machine.
@@ -259,15 +261,29 @@ impl Node {
         until_power_cut(|| copy.queue().submit(now, request).is_ok()) == Some(true)
     }
 
-    /// A frame of another node arrives.
-    pub fn receive(&self, frame: Frame) {
+    /// Of another node's groups something arrives.
+    pub fn receive(&self, from: u32, bytes: Bytes, is_bulk: bool) {
         if let Some(running) = &self.running {
-            let (groups, from) = (&running.alone.groups, NodeId(frame.from));
-            until_power_cut(|| match frame.is_bulk {
-                true => groups.bulk(from, frame.bytes),
-                false => groups.receive(from, frame.bytes),
+            let (groups, from) = (&running.alone.groups, NodeId(from));
+            until_power_cut(|| match is_bulk {
+                true => groups.bulk(from, bytes),
+                false => groups.receive(from, bytes),
             });
         }
+    }
+
+    /// The term in which its copy decides.
+    pub fn term(&self, group: GroupId) -> Option<u64> {
+        self.copy(group)?.queue().term()
+    }
+
+    /// Has its copy decide these in a turn, if it decides in this term.
+    pub fn submit_in(&self, group: GroupId, term: u64, requests: Vec<Request<Ends>>) -> bool {
+        let Some(copy) = self.copy(group).filter(|_| self.goes_on()) else {
+            return false;
+        };
+        let now = self.now();
+        until_power_cut(|| copy.queue().submit_in(term, now, requests)) == Some(true)
     }
 
     /// It has lost its power in the middle of something.

@@ -1,24 +1,25 @@
 //! All nodes with their network and their clients, and how time passes for them.
 
+use super::access::Access;
 use super::clients::Clients;
 use super::history::Id;
-use super::invariants::{agreed, leaders};
+use super::invariants::{agreed, deliveries, leaders};
 use super::ledger::{Leadership, Ledger};
 use super::letters::UnderWay;
-use super::network::Network;
+use super::network::{Network, Said};
 use super::node::Node;
 use super::terms::{DEAD, Terms};
+use broker::groups::handle::deliver;
 use broker::groups::{Ends, News};
 use cluster::{GroupId, MemberId, NodeId};
-use model::{Seq, Timestamp};
-use queue::{Effect, Request};
+use model::{Incarnation, Seq};
+use queue::{Answer, Effect, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use storage::faulty::Random;
 
 /// What is taken out of a queue at the end.
 pub struct Drained {
-    pub by: Leadership,
     /// Who takes it.
     pub consumer: Option<u64>,
     pub taken: Vec<(Seq, Id)>,
@@ -32,6 +33,10 @@ pub struct Cluster {
     pub random: Random,
     pub clients: Clients,
     pub letters: UnderWay,
+    /// The ways of nodes that run to all queues.
+    pub accesses: BTreeMap<(u32, GroupId), Access>,
+    /// Incarnations of nodes that are over.
+    pub over: Vec<Incarnation>,
     pub drained: Option<Drained>,
     /// All clients have left: what is given to them all the same goes back.
     pub clients_are_gone: bool,
@@ -66,6 +71,8 @@ impl Cluster {
             random,
             clients: Clients::default(),
             letters: UnderWay::default(),
+            accesses: BTreeMap::new(),
+            over: Vec::new(),
             drained: None,
             clients_are_gone: false,
             terms,
@@ -94,9 +101,18 @@ impl Cluster {
         }
         self.incarnations += 1;
         let (ids, incarnation) = (self.ids(), self.incarnations);
+        self.ledger.trouble(id);
         let node = &mut self.nodes[id as usize - 1];
+        let before = node.incarnation;
+        self.over.extend((before > 0).then_some(Incarnation(before)));
         let started = node.start(incarnation, &self.terms, &ids, &self.network, &mut self.random);
         self.ledger.tell(|| format!("node {id} starts: {started:?}"));
+        if started.is_ok() {
+            for (group, terms) in &self.terms {
+                let access = Access::new(Incarnation(incarnation), &terms.settings);
+                self.accesses.insert((id, *group), access);
+            }
+        }
         if let Err(what) = started
             && !self.nodes[id as usize - 1].files.is_off()
         {
@@ -116,7 +132,13 @@ impl Cluster {
         let led: Vec<Leadership> = self.led_by(id);
         self.nodes[id as usize - 1].end(power, &mut self.random);
         self.network.ended(id);
-        led.into_iter().for_each(|by| self.forget(by));
+        self.ledger.trouble(id);
+        self.accesses.retain(|(node, _), _| *node != id);
+        self.clients.forget(id);
+        self.terms
+            .keys()
+            .for_each(|group| self.ledger.drop_hands(*group, id));
+        led.into_iter().for_each(|by| self.letters.forget(by));
     }
 
     fn led_by(&self, node: u32) -> Vec<Leadership> {
@@ -139,13 +161,6 @@ impl Cluster {
         self.leaderships().into_iter().find(|by| by.group == group)
     }
 
-    /// This leader is one no more: its clients give up what they had of it.
-    fn forget(&mut self, by: Leadership) {
-        self.ledger.drop_hands(by);
-        self.clients.forget(by);
-        self.letters.forget(by);
-    }
-
     /// Asks a leader for something, unless it is one no more.
     pub fn submit(&mut self, by: Leadership, request: Request<Ends>) {
         if self.node(by.node).leads(by.group) == Some(by.term) {
@@ -153,17 +168,20 @@ impl Cluster {
         }
     }
 
-    /// What this leader's clock shows.
-    pub fn time_of(&self, by: Leadership) -> Timestamp {
-        self.node(by.node).now()
-    }
-
     /// Some milliseconds pass, and what is due happens.
     pub fn round(&mut self) {
         let time = Duration::from_millis(1 + self.random.below(20));
         self.ledger.now += time;
         let now = self.ledger.now;
-        self.nodes.iter_mut().for_each(|node| node.advance(time));
+        if !self.network.cuts.is_empty() || self.nodes.iter().any(|node| node.paused.is_some()) {
+            self.ids().iter().for_each(|id| self.ledger.trouble(*id));
+        }
+        let ticking = self
+            .nodes
+            .iter_mut()
+            .filter_map(|node| node.advance(time).then_some(node.id));
+        let ticking: Vec<u32> = ticking.collect();
+        ticking.into_iter().for_each(|id| self.access_ticks(id));
         self.network.collect(now, &mut self.random);
         loop {
             let nodes = &self.nodes;
@@ -171,7 +189,13 @@ impl Cluster {
             let Some(frame) = self.network.arrived(now, takes) else {
                 break;
             };
-            self.nodes[frame.to as usize - 1].receive(frame);
+            let (from, to) = (frame.from, frame.to);
+            match frame.said {
+                Said::Entries(bytes) => self.node(to).receive(from, bytes, false),
+                Said::Bulk(bytes) => self.node(to).receive(from, bytes, true),
+                Said::Up(group, node, frame) => self.hear_up(from, to, group, node, frame),
+                Said::Down(group, node, frame) => self.hear_down(from, to, group, node, frame),
+            }
         }
         let first = self.random.below(self.nodes.len() as u64) as usize;
         for at in 0..self.nodes.len() {
@@ -232,21 +256,28 @@ impl Cluster {
             for (group, effect) in running.take_left() {
                 self.left(id, group, acting[&group], effect);
             }
-            ended.into_iter().for_each(|by| self.forget(by));
+            ended.into_iter().for_each(|by| self.letters.forget(by));
+            self.access_turns(id);
+            self.clients_are_told(id);
         }
     }
 
+    /// Something leaves a node's copy.
     fn left(&mut self, node: u32, group: GroupId, term: Option<u64>, effect: Effect<Ends>) {
         let told = self.node(node).copy(group).map_or(0, |copy| copy.told);
-        match term {
-            Some(term) => self.client_is_told(Leadership { group, node, term }, told, effect),
-            None if matches!(effect, Effect::Store(_)) => {
-                self.ledger.tell(|| format!("{group:?} on {node}: {effect:?}"));
-            }
-            None => {
+        let Some(term) = term else {
+            if !matches!(effect, Effect::Store(_)) {
                 let what = format!("{group:?} on {node}: {effect:?}");
                 self.ledger.violated("who follows serves nobody", what);
             }
+            return;
+        };
+        let by = Leadership { group, node, term };
+        if let Effect::Deliver { delivery, .. } | Effect::Reply(_, Answer::Got { delivery, .. }) = &effect {
+            deliveries::leaves(&mut self.ledger, by, told, delivery);
+        }
+        if let Err(Effect::DeadLetter { ticket, pieces, .. }) = deliver(effect) {
+            self.die(by, ticket, pieces);
         }
     }
 
@@ -274,9 +305,6 @@ impl Cluster {
                         life,
                     };
                     leaders::leads(&mut self.ledger, group, term, member);
-                    // Clients give up what another leader has given them.
-                    let nodes = Vec::new();
-                    self.submit(Leadership { group, node, term }, Request::AwaitNodes { nodes });
                 }
                 News::Deposed => {
                     let term = copy.leads.take();

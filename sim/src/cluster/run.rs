@@ -1,7 +1,7 @@
 //! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
 
 use super::faults::Plan;
-use super::invariants::{healed, lost};
+use super::invariants::{acks, healed, lost};
 use super::ledger::Ledger;
 use super::nodes::{Cluster, Drained};
 use super::terms::DEAD;
@@ -61,8 +61,9 @@ fn run_in(mut cluster: Cluster) -> Ledger {
         return cluster.ledger;
     }
     healed::same_contents(&mut cluster.ledger, &cluster.nodes);
-    cluster.clients_are_gone = true;
+    cluster.clients_leave();
     rest(&mut cluster);
+    acks::ended(&mut cluster.ledger);
     let mut groups: Vec<GroupId> = cluster.ledger.books.keys().copied().collect();
     // What dies while the others are emptied comes into the queue of the dead.
     groups.sort_by_key(|group| *group == DEAD);
@@ -84,13 +85,11 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) -> bool {
     false
 }
 
-/// Clients leave, and what is under way to them arrives and goes back. A question that the network lost is asked again after a
-/// second.
+/// What is under way to clients that have left arrives and goes back. A question that the network lost is asked again after a
+/// second, and nodes are waited for that do not say what their clients have.
 fn rest(cluster: &mut Cluster) {
-    let all = cluster.leaderships();
-    all.into_iter().for_each(|by| cluster.clients_leave(by));
     let (mut deliveries, mut since) = (cluster.ledger.deliveries, cluster.ledger.now);
-    while cluster.ledger.now < since + TICK * 13 && cluster.ledger.violations.is_empty() {
+    while cluster.ledger.now < since + TICK * 25 && cluster.ledger.violations.is_empty() {
         cluster.round();
         if cluster.ledger.deliveries > deliveries {
             (deliveries, since) = (cluster.ledger.deliveries, cluster.ledger.now);
@@ -105,6 +104,10 @@ fn drain(cluster: &mut Cluster, group: GroupId) {
             .ledger
             .violated("what heals serves", format!("nobody leads {group:?}"));
     };
+    let node = match cluster.random.chance() {
+        true => by.node,
+        false => 1,
+    };
     until(cluster, |cluster| cluster.letters.is_empty());
     let settings = ConsumerSettings {
         no_ack: false,
@@ -114,9 +117,9 @@ fn drain(cluster: &mut Cluster, group: GroupId) {
         window: 1 << 30,
         paused: false,
     };
-    let consumer = Some(cluster.consume_with(by, settings));
+    let consumer = Some(cluster.consume_with(node, group, settings));
     let taken = Vec::new();
-    cluster.drained = Some(Drained { by, consumer, taken });
+    cluster.drained = Some(Drained { consumer, taken });
     until(cluster, |cluster| missing(cluster, group) == 0);
     let taken = cluster
         .drained

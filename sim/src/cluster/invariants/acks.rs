@@ -1,33 +1,42 @@
-//! What a client was done with before it published what is confirmed is settled: a leader keeps the order.
+//! What a client was done with stays so, unless its node was out of reach.
 
 use crate::cluster::history::Id;
-use crate::cluster::ledger::{Leadership, Ledger};
+use crate::cluster::ledger::{Held, Ledger};
+use cluster::GroupId;
 use model::Seq;
 
-/// A client tells this leader that it is done with a message.
-pub fn acked(ledger: &mut Ledger, by: Leadership, seq: Seq, id: Id) {
+/// A client is done with a message.
+pub fn acked(ledger: &mut Ledger, group: GroupId, node: u32, seq: Seq, id: Id) {
     ledger.acks += 1;
-    ledger.tell(|| format!("{by:?} is told that {seq} ({id}) is done with"));
-    let at = ledger.next_order();
-    if let Some(book) = ledger.books.get_mut(&by.group) {
-        book.acks.entry(by).or_default().push((at, seq));
+    ledger.tell(|| format!("{group:?}: a client of node {node} is done with {seq} ({id})"));
+    let since = ledger.now;
+    if let Some(book) = ledger.books.get_mut(&group) {
+        let consumer = None;
+        book.acked.insert(
+            seq,
+            Held {
+                id,
+                consumer,
+                node,
+                since,
+            },
+        );
         book.known.entry(id).or_default().acked = true;
     }
 }
 
-/// A publish is confirmed that was handed to this leader then.
-pub fn confirmed(ledger: &mut Ledger, by: Leadership, at: u64) {
-    let Some(book) = ledger.books.get_mut(&by.group) else {
-        return;
-    };
-    let Some(acks) = book.acks.get_mut(&by) else {
-        return;
-    };
-    let due: Vec<_> = acks.extract_if(.., |(before, _)| *before < at).collect();
-    let is_there = |seq: &Seq| book.history.rows.get(seq).is_some_and(|row| row.gone.is_none());
-    let undone: Vec<_> = due.into_iter().map(|(_, seq)| seq).filter(is_there).collect();
-    for seq in undone {
-        let what = format!("{seq}, settled at {by:?}, is there when a later publish is confirmed");
+/// In the end, all that clients were done with is settled.
+pub fn ended(ledger: &mut Ledger) {
+    let mut undone = Vec::new();
+    for (group, book) in &ledger.books {
+        for (seq, held) in &book.acked {
+            let is_there = book.history.rows.get(seq).is_some_and(|row| row.gone.is_none());
+            if is_there && ledger.is_well_since(held.node, held.since) {
+                undone.push(format!("{group:?}: {seq}, {held:?}"));
+            }
+        }
+    }
+    for what in undone {
         ledger.violated("no ack is undone", what);
     }
 }

@@ -1,6 +1,5 @@
 //! What a publisher is told is so, on record, before it is told; and it is told once.
 
-use super::acks;
 use crate::cluster::history::Id;
 use crate::cluster::ledger::Ledger;
 use cluster::GroupId;
@@ -51,6 +50,14 @@ fn is_on_record(ledger: &Ledger, group: GroupId, id: Id) -> bool {
     came(&id) || twins.into_iter().any(|(twin, _)| came(twin))
 }
 
+/// Nobody could be reached, so the publisher is told that these are refused.
+pub fn given_up(ledger: &mut Ledger, group: GroupId, ids: &Ranges) {
+    let known = ledger.books.get_mut(&group).map(|book| &mut book.known);
+    for (_, known) in known.into_iter().flatten().filter(|(id, _)| ids.contains(**id)) {
+        known.given_up = true;
+    }
+}
+
 fn answered(ledger: &mut Ledger, group: GroupId, id: Id, taken: bool) {
     let Some(known) = ledger
         .books
@@ -64,12 +71,9 @@ fn answered(ledger: &mut Ledger, group: GroupId, id: Id, taken: bool) {
         true => known.confirmed = true,
         false => known.refused = true,
     }
-    let (sent, sent_to) = (known.sent, known.sent_to);
+    let sent = known.sent;
     if before != (false, false) && sent == 1 {
         let what = format!("{id} in {group:?}: {before:?}, and now {taken}");
         ledger.violated("a publish is answered once", what);
-    }
-    if let Some((by, at)) = sent_to.filter(|_| taken) {
-        acks::confirmed(ledger, by, at);
     }
 }

@@ -4,8 +4,38 @@
 use super::hands;
 use crate::cluster::history::{Id, id_of, lane_of};
 use crate::cluster::ledger::{Leadership, Ledger};
+use cluster::GroupId;
 use model::Seq;
 use queue::Delivery;
+
+/// A leader, which knows as committed what is up to `told`, lets messages go to a client.
+pub fn leaves(ledger: &mut Ledger, by: Leadership, told: u64, delivery: &Delivery) {
+    for (seq, id, length) in messages(ledger, delivery) {
+        check_record(ledger, by, told, seq, id);
+        check_marks(ledger, by, seq, id, length, delivery.redelivered);
+    }
+}
+
+/// A client of a node is given messages: which ones.
+pub fn arrives(
+    ledger: &mut Ledger,
+    group: GroupId,
+    node: u32,
+    to: Receiver,
+    delivery: &Delivery,
+) -> Vec<(Seq, Id)> {
+    let mut given = Vec::new();
+    for (seq, id, _) in messages(ledger, delivery) {
+        ledger.deliveries += 1;
+        ledger.note(id ^ seq);
+        ledger.tell(|| format!("{group:?} gives {to:?} on {node} {seq}, which is {id}"));
+        if !to.no_ack {
+            hands::given(ledger, group, node, to.consumer, seq, id);
+        }
+        given.push((seq, id));
+    }
+    given
+}
 
 /// Who is given something.
 #[derive(Debug, Clone, Copy)]
@@ -16,33 +46,17 @@ pub struct Receiver {
     pub no_ack: bool,
 }
 
-/// A leader, which knows as committed what is up to `told`, has given a client these messages. Returns which they are.
-pub fn delivered(
-    ledger: &mut Ledger,
-    by: Leadership,
-    told: u64,
-    to: &Receiver,
-    delivery: &Delivery,
-) -> Vec<(Seq, Id)> {
-    let mut given = Vec::new();
+/// The messages of a delivery: their numbers, which they are, and the lengths of their bodies.
+fn messages(ledger: &mut Ledger, delivery: &Delivery) -> Vec<(Seq, Id, usize)> {
+    let mut messages = Vec::new();
     for seq in delivery.seqs.iter() {
         let at = (seq - delivery.base) as usize;
-        let Some(id) = id_of(&delivery.block, at) else {
-            ledger.violated("nothing is invented", format!("{seq} without a name"));
-            continue;
-        };
-        let length = delivery.block.message(at).body.len();
-        ledger.deliveries += 1;
-        ledger.note(id ^ seq);
-        ledger.tell(|| format!("{by:?} gives {to:?} {seq}, which is {id}"));
-        check_record(ledger, by, told, seq, id);
-        check_marks(ledger, by, seq, id, length, delivery.redelivered);
-        if !to.no_ack {
-            hands::given(ledger, by, to.consumer, seq, id);
+        match id_of(&delivery.block, at) {
+            Some(id) => messages.push((seq, id, delivery.block.message(at).body.len())),
+            None => ledger.violated("nothing is invented", format!("{seq} without a name")),
         }
-        given.push((seq, id));
     }
-    given
+    messages
 }
 
 fn check_record(ledger: &mut Ledger, by: Leadership, told: u64, seq: Seq, id: Id) {

@@ -1,16 +1,33 @@
-//! A message is in one client's hands at a time, as far as its leader can know.
+//! A message is in one client's hands at a time, as far as nodes can know: who leads asks them, and believes that one has
+//! nothing more which it cannot reach.
 
 use crate::cluster::history::Id;
-use crate::cluster::ledger::{Held, Leadership, Ledger};
+use crate::cluster::ledger::{Held, Ledger};
+use cluster::GroupId;
 use model::Seq;
 
-pub fn given(ledger: &mut Ledger, by: Leadership, consumer: Option<u64>, seq: Seq, id: Id) {
-    let Some(book) = ledger.books.get_mut(&by.group) else {
+/// A client is given a message.
+pub fn given(ledger: &mut Ledger, group: GroupId, node: u32, consumer: Option<u64>, seq: Seq, id: Id) {
+    let since = ledger.now;
+    let Some(book) = ledger.books.get_mut(&group) else {
         return;
     };
-    let hands = book.hands.entry(by).or_default();
-    if let Some(held) = hands.insert(seq, Held { id, consumer }) {
-        let what = format!("{by:?}: {seq} ({id}) goes to {consumer:?}, and {held:?}");
+    let held = Held {
+        id,
+        consumer,
+        node,
+        since,
+    };
+    let before = book.hands.insert(seq, held);
+    let acked = book.acked.remove(&seq);
+    let is_known = |held: &Held| held.node == node || ledger.is_well_since(held.node, held.since);
+    if let Some(before) = before.filter(is_known) {
+        let what = format!("{group:?}: {seq} ({id}) goes to {consumer:?} on {node}, and {before:?}");
         ledger.violated("a message is in one client's hands", what);
+    }
+    if let Some(acked) = acked.filter(|held| ledger.is_well_since(held.node, held.since)) {
+        let what =
+            format!("{group:?}: {seq} ({id}) goes to {consumer:?} on {node}, and {acked:?} was done with it");
+        ledger.violated("no ack is undone", what);
     }
 }

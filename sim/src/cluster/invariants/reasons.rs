@@ -29,7 +29,7 @@ pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
             Some(DeliveryLimit::Returns(limit)) => known.returned > limit,
             _ => false,
         },
-        Gone::Dropped(DropReason::Purged) => known.purged,
+        Gone::Dropped(DropReason::Purged) => book.purges > 0,
         Gone::Dropped(DropReason::Unreadable) => false,
     };
     if !is_right {
