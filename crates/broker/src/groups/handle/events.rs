@@ -208,9 +208,9 @@ impl Peer {
         }
     }
 
-    /// Has what comes for a node that is gone go back. True if nothing more comes.
+    /// Has what comes for a node that is gone go back. True if nothing more comes: a get may wait for a load much longer
+    /// than what was asked after it.
     pub fn drain_the_ended(&mut self, last: u64, requests: &mut Requests) -> bool {
-        let mut ended = false;
         let new = self.outbox_events();
         for event in std::mem::take(&mut self.events).into_iter().chain(new) {
             let (consumer, seqs, failed) = match event {
@@ -222,7 +222,6 @@ impl Peer {
                     answer: Some(answer),
                     ..
                 } => {
-                    ended |= question.0 == last;
                     match (answer, self.questions.remove(&question.0)) {
                         (Answer::Got { delivery, .. }, _) => (None, delivery.seqs, false),
                         (Answer::Taken(seqs), _) => {
@@ -247,7 +246,16 @@ impl Peer {
                 failed,
             });
         }
-        ended
+        let waits = |asked: &Asked| {
+            matches!(
+                asked,
+                Asked::Node {
+                    keeps: Keeps::Message,
+                    ..
+                }
+            )
+        };
+        !self.questions.contains_key(&last) && !self.questions.values().any(waits)
     }
 }
 

@@ -141,6 +141,24 @@ impl Holdings {
         self.by_consumer.is_empty() && self.operations.is_empty()
     }
 
+    /// True if somebody has this message, or is done with it and may have to say so again.
+    #[cfg(test)]
+    pub fn has(&self, seq: model::Seq) -> bool {
+        let settled = self
+            .operations
+            .iter()
+            .filter(|it| matches!(it.way, Way::Settled(_)));
+        let settled = settled.flat_map(|it| &it.seqs);
+        let held: Vec<_> = self.by_consumer.values().flat_map(Holding::all).collect();
+        settled.chain(&held).any(|(_, seqs)| seqs.contains(seq))
+    }
+
+    /// True if nothing that is claimed waits for an answer.
+    #[cfg(test)]
+    pub fn all_counts(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// These were delivered.
     pub fn add(&mut self, consumer: Option<ConsumerId>, seqs: &Ranges, returns: u32) {
         self.by_consumer.entry(consumer).or_default().add(seqs, returns);

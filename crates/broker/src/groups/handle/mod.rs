@@ -15,6 +15,7 @@
 //! 4. The node says again what its consumers were done with.
 
 mod answers;
+mod codec;
 mod consumer;
 mod events;
 mod holdings;
@@ -24,6 +25,8 @@ mod publishes;
 mod requests;
 mod session;
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 pub use events::deliver;
 pub use message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
@@ -173,6 +176,18 @@ impl<E: Ends> Handle<E> {
     /// True if there is a session.
     pub fn is_open(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.opening.is_none())
+    }
+
+    /// True if the leader knows what everybody here has.
+    #[cfg(test)]
+    fn is_settled(&self) -> bool {
+        self.is_open() && self.holdings.all_counts()
+    }
+
+    /// True if there is a consumer without a limit.
+    #[cfg(test)]
+    fn wants_all(&self) -> bool {
+        self.consumers.values().any(|it| it.settings.prefetch == 0)
     }
 
     /// This node is known to lead, or none is.

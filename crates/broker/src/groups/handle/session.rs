@@ -4,6 +4,7 @@
 //! link does: frames are numbered in each direction. One that comes again is passed over, and behind a gap the session is
 //! over. Whoever has said something and does not hear that it came asks; an idle session says nothing.
 
+use super::codec::Said;
 use super::message::Frame;
 
 /// Who has said something asks after so many ticks whether it came, ...
@@ -12,8 +13,11 @@ const ASKS_AFTER: u32 = 10;
 /// ... and gives the session up after so many.
 const GIVES_UP_AFTER: u32 = 40;
 
-/// So many messages at the most are said in one frame, ...
-const MOST_MESSAGES: usize = 4096;
+/// A frame that says so much is full: so many messages, ...
+const MESSAGES: usize = 4096;
+
+/// ... or so many bytes of blocks.
+const BYTES: usize = 1 << 20;
 
 /// One end of a session.
 #[derive(Debug)]
@@ -77,14 +81,19 @@ impl End {
     }
 
     /// Adds the frames that say this to `frames`, or one that says nothing if the other end waits for that.
-    pub fn send<T>(&mut self, mut messages: Vec<T>, frames: &mut Vec<Frame<T>>) {
-        while messages.len() > MOST_MESSAGES {
-            let rest = messages.split_off(MOST_MESSAGES);
-            frames.push(self.frame(messages));
-            messages = rest;
+    pub fn send<T: Said>(&mut self, messages: Vec<T>, frames: &mut Vec<Frame<T>>) {
+        let (mut part, mut count, mut bytes) = (Vec::new(), 0, 0);
+        for message in messages {
+            count += message.count();
+            bytes += message.bytes();
+            if !part.is_empty() && (count > MESSAGES || bytes > BYTES) {
+                frames.push(self.frame(std::mem::take(&mut part)));
+                (count, bytes) = (message.count(), message.bytes());
+            }
+            part.push(message);
         }
-        if !messages.is_empty() || self.answers || self.asks {
-            frames.push(self.frame(messages));
+        if !part.is_empty() || self.answers || self.asks {
+            frames.push(self.frame(part));
         }
     }
 
@@ -115,12 +124,14 @@ impl End {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ToNode;
     use super::*;
     use proptest::prelude::*;
 
-    fn say(end: &mut End, messages: Vec<u32>) -> Vec<Frame<u32>> {
+    fn say(end: &mut End, numbers: Vec<u64>) -> Vec<Frame<ToNode>> {
         let mut frames = Vec::new();
-        end.send(messages, &mut frames);
+        let messages = numbers.into_iter().map(|number| ToNode::Resolved { number });
+        end.send(messages.collect(), &mut frames);
         frames
     }
 
@@ -158,8 +169,8 @@ mod tests {
             let (mut one, mut other) = (End::new(1, 1), End::new(1, 1));
             let (mut whole, mut came, mut over) = (Vec::new(), Vec::new(), false);
             for (number, (count, fate)) in said.into_iter().zip(fates).enumerate() {
-                let messages = vec![number as u32; count];
-                whole.extend(messages.clone());
+                let messages = vec![number as u64; count];
+                whole.extend(messages.iter().map(|number| ToNode::Resolved { number: *number }));
                 for frame in say(&mut one, messages) {
                     let times = match fate { 0 => 0, 1 => 2, _ => 1 };
                     for _ in 0..times {

@@ -1,0 +1,516 @@
+//! Frames as bytes. Everything is checked, and nothing is allocated for what is not there.
+//!
+//! ```text
+//! frame       version, direction, session, term, number, seen, asks, count, so many messages
+//! message     kind, then its parts in the order in which they are declared
+//! block       persistent, received, length, that many bytes
+//! delivery    redelivered, returns, numbers, block of these (what stands between them is left out)
+//! ```
+//!
+//! Numbers have a variable length. A block that is large enough is not copied: it becomes a part of its own.
+
+use super::message::{Frame, ToLeader, ToNode};
+use bytes::Bytes;
+use model::properties::Properties;
+use model::{Block, BlockBuilder, ConsumerId, Message, Ranges, RouteBuf, Seq, Timestamp};
+use queue::Delivery;
+use queue::encoding::{Input, put, put_set};
+use std::sync::Arc;
+
+mod messages;
+
+const VERSION: u8 = 1;
+
+/// A frame has fewer messages than this, see [`super::session::End::send`].
+const MOST_MESSAGES: u64 = 1 << 17;
+
+/// A shorter block is copied.
+const OWN_PART: usize = 1024;
+
+/// Deliveries may leave out so many messages for each that they bring: those are there as empty ones for the receiver.
+const MOST_BETWEEN: u64 = 8;
+
+/// The bytes of a frame, in parts that follow each other.
+#[derive(Debug, Default)]
+pub struct Parts {
+    done: Vec<Bytes>,
+    open: Vec<u8>,
+}
+
+/// What can be said in a frame.
+pub trait Said: Sized {
+    /// Tells the two directions apart.
+    const DIRECTION: u8;
+    /// How many messages stand for it in bytes.
+    fn count(&self) -> usize {
+        1
+    }
+
+    /// How many bytes of messages it brings.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Appends it.
+    fn put(&self, parts: &mut Parts);
+
+    /// Reads it back.
+    fn get(input: &mut Input<'_>) -> Option<Self>;
+}
+
+impl<T: Said> Frame<T> {
+    /// Its bytes, in parts that follow each other.
+    pub fn encode(&self) -> Vec<Bytes> {
+        let mut parts = Parts::default();
+        let out = &mut parts.open;
+        out.extend([VERSION, T::DIRECTION]);
+        [self.session, self.term, self.number, self.seen]
+            .into_iter()
+            .for_each(|number| put(out, number));
+        out.push(u8::from(self.asks));
+        put(out, self.messages.iter().map(Said::count).sum::<usize>() as u64);
+        self.messages.iter().for_each(|message| message.put(&mut parts));
+        parts.finish()
+    }
+
+    /// Reads a frame; `None` if it is none of this version and direction.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let input = &mut Input { rest: bytes };
+        if input.take::<2>()? != &[VERSION, T::DIRECTION] {
+            return None;
+        }
+        let frame = Self {
+            session: input.number()?,
+            term: input.number()?,
+            number: input.number()?,
+            seen: input.number()?,
+            asks: flag(input)?,
+            messages: messages(input)?,
+        };
+        input.rest.is_empty().then_some(frame)
+    }
+}
+
+fn messages<T: Said>(input: &mut Input<'_>) -> Option<Vec<T>> {
+    let count = input.number().filter(|count| *count <= MOST_MESSAGES)?;
+    (0..count).map(|_| T::get(input)).collect()
+}
+
+/// A block as the owner of its bytes.
+struct Whole(Arc<Block>);
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl Parts {
+    fn finish(mut self) -> Vec<Bytes> {
+        if !self.open.is_empty() {
+            self.done.push(self.open.into());
+        }
+        self.done
+    }
+
+    fn kind(&mut self, kind: u8) {
+        self.open.push(kind);
+    }
+
+    fn number(&mut self, number: u64) {
+        put(&mut self.open, number);
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.open.push(u8::from(flag));
+    }
+
+    fn set(&mut self, set: &Ranges) {
+        put_set(&mut self.open, set);
+    }
+
+    fn consumer(&mut self, consumer: ConsumerId) {
+        self.number(consumer.0);
+    }
+
+    /// What stands before the bytes of a block, of which so many follow.
+    fn block_head(&mut self, block: &Block, length: usize) {
+        self.flag(block.persistent());
+        self.number(block.received().0);
+        self.number(length as u64);
+    }
+
+    /// Part of a block's bytes.
+    fn block_bytes(&mut self, block: &Arc<Block>, bytes: &[u8]) {
+        if bytes.len() < OWN_PART {
+            return self.open.extend_from_slice(bytes);
+        }
+        if !self.open.is_empty() {
+            self.done.push(std::mem::take(&mut self.open).into());
+        }
+        self.done
+            .push(Bytes::from_owner(Whole(block.clone())).slice_ref(bytes));
+    }
+
+    fn block(&mut self, block: &Arc<Block>) {
+        self.block_head(block, block.bytes().len());
+        self.block_bytes(block, block.bytes());
+    }
+
+    fn delivery(&mut self, delivery: &Delivery, seqs: &Ranges) {
+        let slice = |first: Seq, last: Seq| {
+            let at = (first - delivery.base) as usize;
+            delivery.block.slice(at, (last + 1 - first) as usize)
+        };
+        self.flag(delivery.redelivered);
+        self.number(u64::from(delivery.returns));
+        self.set(seqs);
+        let length = seqs.spans().map(|(first, last)| slice(first, last).len()).sum();
+        self.block_head(&delivery.block, length);
+        for (first, last) in seqs.spans() {
+            self.block_bytes(&delivery.block, slice(first, last));
+        }
+    }
+}
+
+fn flag(input: &mut Input<'_>) -> Option<bool> {
+    input.octet().filter(|flag| *flag <= 1).map(|flag| flag == 1)
+}
+
+/// A set of numbers each of which has a next one.
+fn set(input: &mut Input<'_>) -> Option<Ranges> {
+    input.numbers_from(0)
+}
+
+fn consumer(input: &mut Input<'_>) -> Option<ConsumerId> {
+    Some(ConsumerId(input.number()?))
+}
+
+fn block(input: &mut Input<'_>) -> Option<Arc<Block>> {
+    let persistent = flag(input)?;
+    let received = Timestamp(input.number()?);
+    let length = usize::try_from(input.number()?).ok()?;
+    let (bytes, rest) = input.rest.split_at_checked(length)?;
+    input.rest = rest;
+    let block = Block::from_bytes(bytes.to_vec(), persistent, received)?;
+    (!block.is_empty()).then(|| Arc::new(block))
+}
+
+fn delivery(input: &mut Input<'_>) -> Option<Delivery> {
+    let redelivered = flag(input)?;
+    let returns = input.short()?;
+    let seqs = set(input)?;
+    let (first, last) = (seqs.first()?, seqs.last()?);
+    let brought = block(input)?;
+    if brought.len() as u64 != seqs.count() {
+        return None;
+    }
+    let block = match last - first < seqs.count() {
+        true => brought,
+        false => spread(&brought, &seqs)?,
+    };
+    Some(Delivery {
+        seqs,
+        block,
+        base: first,
+        redelivered,
+        returns,
+    })
+}
+
+/// A block in which each message stands where its number says, with empty ones between them.
+fn spread(brought: &Block, seqs: &Ranges) -> Option<Arc<Block>> {
+    let (first, last) = (seqs.first()?, seqs.last()?);
+    if between(first, last, seqs.count()) {
+        return None;
+    }
+    let route = RouteBuf::new(b"", b"");
+    let nothing = Message::new(route.as_route(), Properties::amqp091(b""), b"");
+    let mut builder = BlockBuilder::with_capacity(brought.bytes().len(), (last + 1 - first) as usize);
+    let mut next = 0;
+    for seq in first..=last {
+        if seqs.contains(seq) {
+            builder.push_message(&brought.message(next));
+            next += 1;
+        } else {
+            builder.push_message(&nothing);
+        }
+    }
+    Some(Arc::new(builder.finish(brought.persistent(), brought.received())))
+}
+
+/// True if too much stands between so many messages.
+fn between(first: Seq, last: Seq, count: u64) -> bool {
+    last - first >= count.saturating_mul(MOST_BETWEEN + 1)
+}
+
+/// A delivery's numbers in pieces that leave out as much as may be left out.
+fn pieces(seqs: &Ranges) -> Vec<Ranges> {
+    let mut pieces: Vec<Ranges> = Vec::new();
+    for (first, last) in seqs.spans() {
+        if let Some(piece) = pieces.last_mut()
+            && let Some(from) = piece.first()
+            && !between(from, last, piece.count() + last + 1 - first)
+        {
+            piece.push_span(first, last);
+            continue;
+        }
+        pieces.push(Ranges::span(first, last));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{Notice, Question, Resolved, Way};
+    use super::*;
+    use model::Incarnation;
+    use proptest::prelude::*;
+    use queue::{Answer, ConsumerSettings, Disposal, Held};
+
+    fn block_of(sizes: &[usize]) -> Arc<Block> {
+        let mut builder = BlockBuilder::default();
+        let route = RouteBuf::new(b"x", b"q");
+        for size in sizes {
+            let body = vec![b'm'; *size];
+            builder.push_message(&Message::new(
+                route.as_route(),
+                Properties::amqp091(b"\0\0"),
+                &body,
+            ));
+        }
+        Arc::new(builder.finish(true, Timestamp(9)))
+    }
+
+    fn joined(parts: &[Bytes]) -> Vec<u8> {
+        parts.concat()
+    }
+
+    fn frame<T>(messages: Vec<T>) -> Frame<T> {
+        Frame {
+            session: 3,
+            term: 700,
+            number: 5,
+            seen: 4,
+            asks: true,
+            messages,
+        }
+    }
+
+    fn numbers() -> impl Strategy<Value = Ranges> {
+        prop::collection::vec((1..500_u64, 0..4_u64), 1..5).prop_map(|spans| {
+            let mut ranges = Ranges::new();
+            spans
+                .iter()
+                .for_each(|(first, more)| ranges.push_span(*first, first + more));
+            ranges
+        })
+    }
+
+    fn to_leader() -> impl Strategy<Value = ToLeader> {
+        let consumer = || any::<u32>().prop_map(|id| ConsumerId(id.into()));
+        let settings = (any::<bool>(), any::<u32>(), any::<i64>()).prop_map(|(flag, prefetch, priority)| {
+            ConsumerSettings {
+                no_ack: flag,
+                exclusive: !flag,
+                prefetch,
+                priority,
+                window: prefetch / 2,
+                paused: flag,
+            }
+        });
+        let way = prop_oneof![
+            Just(Way::Settled(Disposal::Accepted)),
+            Just(Way::Settled(Disposal::Rejected)),
+            any::<bool>().prop_map(|failed| Way::Returned { failed }),
+        ];
+        let question = prop_oneof![
+            any::<bool>().prop_map(|no_ack| Question::Get { no_ack }),
+            consumer().prop_map(|consumer| Question::Cancel { consumer }),
+            consumer().prop_map(|consumer| Question::Pause { consumer }),
+            numbers().prop_map(|seqs| Question::TakeOut { seqs }),
+            Just(Question::Purge),
+            any::<(bool, bool)>()
+                .prop_map(|(if_unused, if_empty)| Question::MayRetire { if_unused, if_empty }),
+            Just(Question::Use),
+        ];
+        let notice = prop_oneof![
+            (consumer(), any::<u32>()).prop_map(|(consumer, bytes)| Notice::Flow { consumer, bytes }),
+            (consumer(), any::<u32>()).prop_map(|(consumer, prefetch)| Notice::Limit { consumer, prefetch }),
+            consumer().prop_map(|consumer| Notice::Pause { consumer }),
+            consumer().prop_map(|consumer| Notice::Resume { consumer }),
+            numbers().prop_map(|seqs| Notice::PutBack { seqs }),
+            numbers().prop_map(|seqs| Notice::Remove { seqs }),
+            Just(Notice::Use),
+        ];
+        prop_oneof![
+            any::<(u64, u64)>().prop_map(|(node, sent)| ToLeader::Open {
+                node: Incarnation(node),
+                sent
+            }),
+            (any::<u64>(), prop::collection::vec(0..3_000_usize, 1..5)).prop_map(|(first, sizes)| {
+                ToLeader::Publish {
+                    first,
+                    block: block_of(&sizes),
+                }
+            }),
+            (any::<u64>(), consumer(), settings, any::<u64>()).prop_map(
+                |(question, consumer, settings, outstanding)| {
+                    ToLeader::Consume {
+                        question,
+                        consumer,
+                        settings,
+                        outstanding,
+                    }
+                }
+            ),
+            (
+                prop::collection::vec((prop::option::of(consumer()), numbers(), any::<u32>()), 0..4),
+                any::<bool>()
+            )
+                .prop_map(|(held, more)| ToLeader::Holds {
+                    held: held
+                        .into_iter()
+                        .map(|(consumer, seqs, returns)| Held {
+                            consumer,
+                            seqs,
+                            returns
+                        })
+                        .collect(),
+                    more,
+                }),
+            (any::<u64>(), prop::option::of(consumer()), numbers(), way).prop_map(
+                |(number, consumer, seqs, way)| {
+                    ToLeader::Resolve {
+                        number,
+                        resolved: Resolved { consumer, seqs, way },
+                    }
+                }
+            ),
+            (any::<u64>(), question).prop_map(|(question, about)| ToLeader::Ask { question, about }),
+            notice.prop_map(ToLeader::Tell),
+            Just(ToLeader::Wants),
+            any::<u64>().prop_map(|node| ToLeader::Nothing {
+                node: Incarnation(node)
+            }),
+        ]
+    }
+
+    fn to_node() -> impl Strategy<Value = ToNode> {
+        let answer = prop_oneof![
+            Just(Answer::Consuming),
+            Just(Answer::InExclusiveUse),
+            Just(Answer::Cancelled),
+            Just(Answer::Paused),
+            any::<(u64, u64)>().prop_map(|(ready, consumers)| Answer::Stands { ready, consumers }),
+            any::<u64>().prop_map(|seq| Answer::Got {
+                delivery: delivered(Ranges::one(seq / 2), &[7]),
+                remaining: seq
+            }),
+            Just(Answer::Empty),
+            numbers().prop_map(Answer::Taken),
+            numbers().prop_map(Answer::Discard),
+            (any::<u64>(), numbers()).prop_map(|(below, refused)| Answer::Recalled { below, refused }),
+            any::<u64>().prop_map(Answer::Purged),
+            any::<u64>().prop_map(Answer::MayRetire),
+            Just(Answer::InUse),
+            Just(Answer::NotEmpty),
+        ];
+        prop_oneof![
+            (any::<u64>(), numbers(), any::<(u64, u64)>()).prop_map(
+                |(below, refused, (resolved, credit))| {
+                    ToNode::Opened {
+                        below,
+                        refused,
+                        resolved,
+                        credit,
+                    }
+                }
+            ),
+            Just(ToNode::Closed),
+            Just(ToNode::Speak),
+            numbers().prop_map(ToNode::Confirmed),
+            numbers().prop_map(ToNode::Rejected),
+            (any::<u64>(), prop::collection::vec(0..3_000_usize, 1..5)).prop_map(|(first, sizes)| {
+                let first = first / 2;
+                let seqs = Ranges::span(first, first + sizes.len() as u64 - 1);
+                ToNode::Deliver {
+                    consumer: ConsumerId(first),
+                    delivery: delivered(seqs, &sizes),
+                }
+            }),
+            (any::<u64>(), answer).prop_map(|(question, answer)| ToNode::Answer { question, answer }),
+            any::<u64>().prop_map(|id| ToNode::Cancelled {
+                consumer: ConsumerId(id)
+            }),
+            any::<u64>().prop_map(|number| ToNode::Resolved { number }),
+            any::<u64>().prop_map(|bytes| ToNode::Credit { bytes }),
+        ]
+    }
+
+    /// The delivery of these numbers, of a block that has them and begins with the first.
+    fn delivered(seqs: Ranges, sizes: &[usize]) -> Delivery {
+        Delivery {
+            base: seqs.first().unwrap(),
+            seqs,
+            block: block_of(sizes),
+            redelivered: true,
+            returns: 3,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_to_a_leader_is_read_back(messages in prop::collection::vec(to_leader(), 0..6)) {
+            let said = frame(messages);
+            prop_assert_eq!(Frame::decode(&joined(&said.encode())), Some(said));
+        }
+
+        #[test]
+        fn what_is_said_to_a_node_is_read_back_and_no_part_of_it_is_taken_for_more(
+            messages in prop::collection::vec(to_node(), 0..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let said = frame(messages);
+            let bytes = joined(&said.encode());
+            prop_assert_eq!(Frame::<ToNode>::decode(&bytes[..cut.index(bytes.len())]), None);
+            prop_assert_eq!(Frame::decode(&bytes), Some(said));
+        }
+
+        #[test]
+        fn a_delivery_with_gaps_brings_what_it_names_and_little_else(seqs in numbers()) {
+            let last = seqs.last().unwrap();
+            let sizes: Vec<usize> = (0..=last).map(|seq| seq as usize % 40).collect();
+            let whole = Delivery { base: 0, ..delivered(seqs.clone(), &sizes) };
+            let consumer = ConsumerId(1);
+            let said = frame(vec![ToNode::Deliver { consumer, delivery: whole.clone() }]);
+            let bytes = joined(&said.encode());
+            let read = Frame::<ToNode>::decode(&bytes).unwrap();
+            let (mut found, mut cost) = (Ranges::new(), 0);
+            for message in read.messages {
+                let ToNode::Deliver { delivery, .. } = message else { panic!("a delivery") };
+                for seq in delivery.seqs.iter() {
+                    let at = (seq - delivery.base) as usize;
+                    prop_assert_eq!(delivery.block.message(at), whole.block.message(seq as usize));
+                    prop_assert_eq!(delivery.bytes_of(seq, seq), whole.bytes_of(seq, seq));
+                }
+                delivery.seqs.spans().for_each(|(first, last)| found.push_span(first, last));
+                cost += delivery.block.len() as u64;
+            }
+            prop_assert_eq!(&found, &seqs);
+            prop_assert!(cost <= seqs.count() * (MOST_BETWEEN + 1));
+        }
+    }
+
+    #[test]
+    fn a_large_block_is_not_copied_into_its_frame() {
+        let block = block_of(&[100_000]);
+        let parts = frame(vec![ToLeader::Publish {
+            first: 1,
+            block: block.clone(),
+        }])
+        .encode();
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[1].as_ptr(), block.bytes().as_ptr());
+    }
+}

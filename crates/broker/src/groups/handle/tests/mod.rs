@@ -1,0 +1,47 @@
+//! Handles and sessions with a machine between them whose records are committed when the test says so.
+
+mod world;
+
+use proptest::prelude::*;
+use world::{Step, World};
+
+const NODES: usize = 3;
+
+fn step() -> impl Strategy<Value = Step> {
+    let node = || 0..NODES;
+    prop_oneof![
+        5 => (node(), 1..4_u64).prop_map(|(node, count)| Step::Publish(node, count)),
+        2 => (node(), 0..3_u32).prop_map(|(node, prefetch)| Step::Consume(node, prefetch)),
+        1 => node().prop_map(Step::Cancel),
+        2 => node().prop_map(Step::Get),
+        4 => (node(), 0..4_usize).prop_map(|(node, which)| Step::Ack(node, which)),
+        2 => (node(), 0..4_usize, any::<bool>()).prop_map(|(node, which, failed)| Step::Return(node, which, failed)),
+        4 => (1..12_usize).prop_map(Step::Ticks),
+        6 => (node(), node(), 1..4_usize).prop_map(|(from, to, count)| Step::Deliver(from, to, count)),
+        1 => (node(), node()).prop_map(|(from, to)| Step::Double(from, to)),
+        2 => (node(), node()).prop_map(|(one, other)| Step::Break(one, other)),
+        1 => (node(), node()).prop_map(|(one, other)| Step::Cut(one, other)),
+        2 => Just(Step::Heal),
+        5 => (1..6_usize).prop_map(Step::Commit),
+        3 => Just(Step::Settle),
+        2 => (node(), 0..4_usize).prop_map(|(node, records)| Step::Succeed(node, records)),
+        1 => Just(Step::Learn),
+        1 => node().prop_map(Step::Crash),
+    ]
+}
+
+fn run(steps: &[Step], counts_returns: bool) {
+    let mut world = World::new(NODES, counts_returns);
+    steps.iter().for_each(|step| world.step(*step));
+    world.judge();
+}
+
+proptest! {
+    #[test]
+    fn whoever_leads_and_whatever_links_do_nothing_is_lost_doubled_reordered_or_in_two_hands(
+        steps in prop::collection::vec(step(), 1..120),
+        counts_returns: bool,
+    ) {
+        run(&steps, counts_returns);
+    }
+}

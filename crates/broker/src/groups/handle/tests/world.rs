@@ -1,0 +1,650 @@
+//! Three nodes with handles, links between them, and a queue that one after the other leads.
+
+use super::super::{Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
+use crate::node::ends::{Ends, Outlet, Receipt, Reply};
+use crate::node::host::Host;
+use crate::node::journal::Journal;
+use cluster::NodeId;
+use model::properties::Properties;
+use model::{BlockBuilder, ConsumerId, DeliveryLimit, Incarnation, Journaled, Machine, Message, Outcome};
+use model::{QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
+use queue::fifo::{Classic, Record};
+use queue::{Answer, ConsumerSettings, Delivery, Disposal, Effect, Request};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+const CHANNEL: ChannelId = ChannelId(1);
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Publish(usize, u64),
+    Consume(usize, u32),
+    Cancel(usize),
+    Get(usize),
+    Ack(usize, usize),
+    Return(usize, usize, bool),
+    Ticks(usize),
+    /// So many frames from one node to the other arrive.
+    Deliver(usize, usize, usize),
+    /// The next frame arrives twice.
+    Double(usize, usize),
+    /// The link is broken, and there at once again.
+    Break(usize, usize),
+    Cut(usize, usize),
+    Heal,
+    /// So many turns of the leader are committed.
+    Commit(usize),
+    /// Everything arrives and is committed.
+    Settle,
+    /// Another node leads, and has so many of the records that were not committed.
+    Succeed(usize, usize),
+    /// Who led before hears of it.
+    Learn,
+    Crash(usize),
+}
+
+/// The journal of a leader.
+#[derive(Default)]
+struct Shared {
+    turn: u64,
+    reached: u64,
+    records: Vec<Vec<u8>>,
+    open: VecDeque<(u64, Vec<Vec<u8>>)>,
+}
+
+impl Journal<Classic<Ends>> for Shared {
+    fn append(&mut self, _: &mut Classic<Ends>, records: &mut Vec<Record>, _: &mut Vec<Effect<Ends>>) {
+        for record in records.drain(..) {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            self.records.push(bytes);
+        }
+    }
+
+    fn end_turn(&mut self, _leaves: bool) -> Option<u64> {
+        self.turn += 1;
+        self.open
+            .push_back((self.turn, std::mem::take(&mut self.records)));
+        Some(self.turn)
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached
+    }
+}
+
+struct Leader {
+    node: usize,
+    host: Host<Classic<Ends>, Shared>,
+    sessions: Sessions,
+}
+
+enum Said {
+    Up(Incarnation, Frame<ToLeader>),
+    Down(Frame<ToNode>),
+}
+
+impl Clone for Said {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Up(node, frame) => Self::Up(*node, frame.clone()),
+            Self::Down(frame) => Self::Down(frame.clone()),
+        }
+    }
+}
+
+/// A node and its clients.
+struct Node {
+    me: Incarnation,
+    handle: Handle<Ends>,
+    outbox: Arc<Outbox>,
+    consumers: BTreeSet<ConsumerId>,
+    /// What they have, by its number in the queue.
+    held: BTreeMap<(Seq, Option<ConsumerId>), u64>,
+    /// It gave up, or counted as down: what it held may be with others.
+    apart: bool,
+}
+
+pub struct World {
+    settings: QueueSettings,
+    nodes: Vec<Node>,
+    /// The last one leads; the others don't know yet that they do not.
+    leaders: Vec<Leader>,
+    term: u64,
+    committed: Vec<Vec<u8>>,
+    network: BTreeMap<(usize, usize), VecDeque<Said>>,
+    cut: BTreeSet<(usize, usize)>,
+    numbers: u64,
+    published: BTreeMap<u64, Incarnation>,
+    answered: BTreeMap<u64, bool>,
+    acked: BTreeSet<u64>,
+    /// Acks that may have been lost.
+    unsafe_acks: BTreeSet<u64>,
+    seqs: BTreeMap<u64, Seq>,
+    /// Incarnations that are no more.
+    dead: BTreeSet<Incarnation>,
+    gave_up: bool,
+}
+
+impl World {
+    pub fn new(nodes: usize, counts_returns: bool) -> Self {
+        let settings = QueueSettings {
+            durable: true,
+            replicated: true,
+            delivery_limit: counts_returns.then_some(DeliveryLimit::Unlimited),
+            ..QueueSettings::default()
+        };
+        let mut world = Self {
+            settings,
+            nodes: Vec::new(),
+            leaders: Vec::new(),
+            term: 0,
+            committed: Vec::new(),
+            network: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            numbers: 0,
+            published: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            acked: BTreeSet::new(),
+            unsafe_acks: BTreeSet::new(),
+            seqs: BTreeMap::new(),
+            dead: BTreeSet::new(),
+            gave_up: false,
+        };
+        for _ in 0..nodes {
+            let node = world.begin();
+            world.nodes.push(node);
+        }
+        world.succeed(0, 0);
+        world
+    }
+
+    fn begin(&mut self) -> Node {
+        self.numbers += 1;
+        let me = Incarnation(self.numbers);
+        Node {
+            me,
+            handle: Handle::new(me, &self.settings),
+            outbox: Arc::new(Outbox::new()),
+            consumers: BTreeSet::new(),
+            held: BTreeMap::new(),
+            apart: false,
+        }
+    }
+
+    pub fn step(&mut self, step: Step) {
+        match step {
+            Step::Publish(node, count) => self.publish(node, count),
+            Step::Consume(node, prefetch) => self.consume(node, prefetch),
+            Step::Cancel(node) => self.cancel(node),
+            Step::Get(node) => {
+                let reply = self.reply(node);
+                self.request(node, Request::Get { no_ack: false, reply });
+            }
+            Step::Ack(node, which) => self.resolve(node, which, None),
+            Step::Return(node, which, failed) => self.resolve(node, which, Some(failed)),
+            Step::Ticks(count) => (0..count).for_each(|_| self.tick()),
+            Step::Deliver(from, to, count) => (0..count).for_each(|_| {
+                self.arrive(from, to);
+            }),
+            Step::Double(from, to) => {
+                if let Some(frames) = self.network.get_mut(&(from, to))
+                    && let Some(next) = frames.front().cloned()
+                {
+                    frames.push_front(next);
+                }
+            }
+            Step::Break(one, other) => self.broken(one, other),
+            Step::Cut(one, other) if one != other => {
+                self.broken(one, other);
+                self.cut.extend([(one, other), (other, one)]);
+            }
+            Step::Cut(..) => {}
+            Step::Heal => self.cut.clear(),
+            Step::Commit(turns) => self.commit(turns),
+            Step::Settle => self.settle(),
+            Step::Succeed(node, records) => self.succeed(node, records),
+            Step::Learn => {
+                let last = self.leaders.len() - 1;
+                self.leaders.drain(..last);
+            }
+            Step::Crash(node) => self.crash(node),
+        }
+    }
+
+    fn publish(&mut self, node: usize, count: u64) {
+        let mut block = BlockBuilder::default();
+        let route = RouteBuf::new(b"", b"q");
+        let numbers = Ranges::span(self.numbers + 1, self.numbers + count);
+        for number in numbers.iter() {
+            let (properties, body) = (Properties::amqp091(b""), number.to_string());
+            block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
+            self.published.insert(number, self.nodes[node].me);
+        }
+        self.numbers += count;
+        let receipt = Receipt {
+            outbox: self.nodes[node].outbox.clone(),
+            channel: CHANNEL,
+            numbers,
+            queue: None,
+            timed: None,
+        };
+        let request = Request::Enqueue {
+            block: Arc::new(block.finish(true, Timestamp(1))),
+            receipt: Some(receipt),
+        };
+        self.request(node, request);
+    }
+
+    fn reply(&mut self, node: usize) -> Reply {
+        self.numbers += 1;
+        Reply {
+            outbox: self.nodes[node].outbox.clone(),
+            channel: CHANNEL,
+            question: Question(self.numbers),
+            no_ack: false,
+        }
+    }
+
+    fn consume(&mut self, node: usize, prefetch: u32) {
+        let reply = self.reply(node);
+        let consumer = ConsumerId(self.numbers);
+        self.nodes[node].consumers.insert(consumer);
+        let outlet = Outlet {
+            outbox: self.nodes[node].outbox.clone(),
+            channel: CHANNEL,
+            no_ack: false,
+        };
+        let settings = ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch,
+            priority: 0,
+            window: 1 << 20,
+            paused: false,
+        };
+        let request = Request::Consume {
+            consumer,
+            outlet,
+            settings,
+            reply,
+        };
+        self.request(node, request);
+    }
+
+    fn cancel(&mut self, node: usize) {
+        if let Some(consumer) = self.nodes[node].consumers.pop_first() {
+            let reply = Some(self.reply(node));
+            self.request(node, Request::Cancel { consumer, reply });
+        }
+    }
+
+    /// A client acks one of the messages that it has, or gives it back.
+    fn resolve(&mut self, node: usize, which: usize, back: Option<bool>) {
+        let Some(((seq, consumer), number)) = self.nodes[node]
+            .held
+            .iter()
+            .nth(which)
+            .map(|(at, number)| (*at, *number))
+        else {
+            return;
+        };
+        self.nodes[node].held.remove(&(seq, consumer));
+        let seqs = Ranges::one(seq);
+        let request = match back {
+            Some(failed) => Request::Return {
+                consumer,
+                seqs,
+                failed,
+            },
+            None => {
+                // What does not count any more is passed over.
+                if self.nodes[node].handle.holdings.has(seq) {
+                    self.acked.insert(number);
+                }
+                if self.nodes[node].apart {
+                    self.unsafe_acks.insert(number);
+                }
+                Request::Settle {
+                    consumer,
+                    seqs,
+                    disposal: Disposal::Accepted,
+                }
+            }
+        };
+        self.request(node, request);
+    }
+
+    fn request(&mut self, node: usize, request: Request<Ends>) {
+        let mut orders = Orders::default();
+        assert!(self.nodes[node].handle.request(request, &mut orders).is_ok());
+        self.obey(node, orders);
+    }
+
+    fn obey(&mut self, node: usize, orders: Orders<Ends>) {
+        let effects = orders.effects.into_iter();
+        effects.for_each(|effect| assert!(deliver(effect).is_ok()));
+        self.say(node);
+        self.look(node);
+    }
+
+    fn say(&mut self, node: usize) {
+        let mut frames = Vec::new();
+        self.nodes[node].handle.frames(&mut frames);
+        for (to, frame) in frames {
+            let said = Said::Up(self.nodes[node].me, frame);
+            self.send(node, to.0 as usize, said);
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, said: Said) {
+        if !self.cut.contains(&(from, to)) {
+            self.network.entry((from, to)).or_default().push_back(said);
+        }
+    }
+
+    /// Looks at what came for clients.
+    fn look(&mut self, node: usize) {
+        let mut events = Vec::new();
+        self.nodes[node].outbox.take_now(&mut events);
+        for event in events {
+            match event {
+                Event::Confirm { numbers, .. } => self.note(&numbers, true),
+                Event::Reject { numbers, .. } => self.note(&numbers, false),
+                Event::Deliver {
+                    consumer, delivery, ..
+                } => self.got(node, &delivery, Some(consumer)),
+                Event::Answer {
+                    answer: Some(Answer::Got { delivery, .. }),
+                    ..
+                } => self.got(node, &delivery, None),
+                Event::ConsumerCancelled { consumer, .. } => {
+                    self.nodes[node].consumers.remove(&consumer);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn note(&mut self, numbers: &Ranges, confirmed: bool) {
+        for number in numbers.iter() {
+            let before = self.answered.insert(number, confirmed);
+            assert_eq!(before, None, "{number} is answered twice");
+            assert!(confirmed || self.gave_up, "{number} is refused");
+        }
+    }
+
+    fn got(&mut self, node: usize, delivery: &Delivery, consumer: Option<ConsumerId>) {
+        for seq in delivery.seqs.iter() {
+            let message = delivery.block.message((seq - delivery.base) as usize);
+            let number: u64 = std::str::from_utf8(message.body).unwrap().parse().unwrap();
+            let known = *self.seqs.entry(number).or_insert(seq);
+            assert_eq!(known, seq, "{number} has two numbers in the queue");
+            for (other, it) in self.nodes.iter().enumerate().filter(|(other, _)| *other != node) {
+                let has = it.handle.holdings.has(seq);
+                assert!(!has || it.apart, "{number} comes to {node} while {other} has it");
+            }
+            let gone = self.acked.contains(&number) && !self.unsafe_acks.contains(&number);
+            assert!(!gone, "{number} comes again, though it was acked");
+            self.acked.remove(&number);
+            self.nodes[node].held.insert((seq, consumer), number);
+        }
+        if let Some(consumer) = consumer {
+            let bytes = delivery.bytes() as u32;
+            self.request(node, Request::Flow { consumer, bytes });
+        }
+    }
+
+    /// What a node's clients had counts no more, and acks of it may be lost.
+    fn part(&mut self, node: usize) {
+        let lost = self.under_way(node);
+        self.unsafe_acks.extend(lost);
+        self.nodes[node].apart = true;
+    }
+
+    /// Acks of a node of which it does not know that they are on record.
+    fn under_way(&self, node: usize) -> Vec<u64> {
+        let handle = &self.nodes[node].handle;
+        let has = |number: &&u64| self.seqs.get(number).is_some_and(|seq| handle.holdings.has(*seq));
+        self.acked.iter().filter(has).copied().collect()
+    }
+
+    fn tick(&mut self) {
+        let leader = self.leaders.last().unwrap().node;
+        for node in 0..self.nodes.len() {
+            let mut orders = Orders::default();
+            if !self.cut.contains(&(leader, node)) {
+                self.nodes[node].handle.leads(Some(NodeId(leader as u32)));
+            }
+            let acks = self.under_way(node);
+            self.nodes[node].handle.tick(&mut orders);
+            if self.nodes[node].handle.given_up {
+                self.gave_up = true;
+                self.unsafe_acks.extend(acks);
+            }
+            self.obey(node, orders);
+        }
+        for at in 0..self.leaders.len() {
+            let Leader { node, sessions, .. } = &mut self.leaders[at];
+            let heard = (0..self.nodes.len()).filter(|from| !self.cut.contains(&(*from, *node)));
+            heard.for_each(|from| sessions.heard(self.nodes[from].me));
+            let mut requests = Requests::new();
+            sessions.tick(&mut requests);
+            self.turn(at, requests);
+        }
+    }
+
+    /// Whether something was under way.
+    fn arrive(&mut self, from: usize, to: usize) -> bool {
+        let frames = self.network.get_mut(&(from, to));
+        let Some(said) = frames.and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        match said {
+            Said::Up(node, frame) => match self.leaders.iter().rposition(|leader| leader.node == to) {
+                Some(at) => {
+                    let mut requests = Requests::new();
+                    self.leaders[at].sessions.receive(node, frame, &mut requests);
+                    self.turn(at, requests);
+                }
+                None => {
+                    if let Some(declined) = Sessions::decline(&frame) {
+                        self.send(to, from, Said::Down(declined));
+                    }
+                }
+            },
+            Said::Down(frame) => {
+                let mut orders = Orders::default();
+                let from = NodeId(from as u32);
+                self.nodes[to].handle.receive(from, frame, &mut orders);
+                let handle = &self.nodes[to].handle;
+                let knows = handle.is_settled() && handle.term == self.term;
+                self.nodes[to].apart &= !knows;
+                self.obey(to, orders);
+            }
+        }
+        true
+    }
+
+    fn turn(&mut self, at: usize, mut requests: Requests) {
+        let down = requests.iter().filter_map(|request| match request {
+            Request::CountAsDown { node } => Some(*node),
+            _ => None,
+        });
+        let down: Vec<Incarnation> = down.collect();
+        for node in 0..self.nodes.len() {
+            if down.contains(&self.nodes[node].me) {
+                self.part(node);
+            }
+        }
+        let Leader { node, host, sessions } = &mut self.leaders[at];
+        let from = *node;
+        let submit = |_, requests: Requests| {
+            requests
+                .into_iter()
+                .for_each(|request| host.handle(Timestamp(1), request));
+            host.commit(|effect, _| drop(deliver(effect)));
+            true
+        };
+        let mut frames = Vec::new();
+        assert!(sessions.turn(submit, &mut requests, &mut frames));
+        for (node, frame) in frames {
+            if let Some(to) = self.nodes.iter().position(|it| it.me == node) {
+                self.send(from, to, Said::Down(frame));
+            }
+        }
+    }
+
+    fn commit(&mut self, turns: usize) {
+        let at = self.leaders.len() - 1;
+        let journal = &mut self.leaders[at].host.journal;
+        for _ in 0..turns {
+            if let Some((turn, records)) = journal.open.pop_front() {
+                self.committed.extend(records);
+                journal.reached = turn;
+            }
+        }
+        self.leaders[at].host.let_go(|effect, _| drop(deliver(effect)));
+        self.turn(at, Requests::new());
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let mut some = false;
+            for from in 0..self.nodes.len() {
+                for to in 0..self.nodes.len() {
+                    while self.arrive(from, to) {
+                        some = true;
+                    }
+                }
+            }
+            some |= !self.leaders.last().unwrap().host.journal.open.is_empty();
+            if !some {
+                return;
+            }
+            self.commit(1_000);
+        }
+    }
+
+    fn broken(&mut self, one: usize, other: usize) {
+        if one == other {
+            return;
+        }
+        for (from, to) in [(one, other), (other, one)] {
+            self.network.remove(&(from, to));
+            self.nodes[from].handle.lost(NodeId(to as u32));
+            let me = self.nodes[from].me;
+            let leaders = self.leaders.iter_mut().filter(|leader| leader.node == to);
+            leaders.for_each(|leader| leader.sessions.lost(me));
+            self.say(from);
+        }
+    }
+
+    fn succeed(&mut self, node: usize, records: usize) {
+        if let Some(old) = self.leaders.last_mut() {
+            let open = old
+                .host
+                .journal
+                .open
+                .iter()
+                .flat_map(|(_, records)| records.iter().cloned());
+            self.committed.extend(open.take(records));
+            // It can't lead twice at once: what it was before is gone with the machine.
+            self.leaders.retain(|leader| leader.node != node);
+        }
+        self.term += 1;
+        let mut machine = Classic::<Ends>::new(self.settings.clone());
+        machine.replay();
+        for (index, bytes) in self.committed.iter().enumerate() {
+            let record = Record::decode(bytes).unwrap();
+            machine.apply(index as u64 + 1, record, &mut Outcome::default());
+        }
+        machine.recovered(false);
+        let nodes: Vec<Incarnation> = self.nodes.iter().map(|node| node.me).collect();
+        let mut requests = Requests::new();
+        let sessions = Sessions::new(self.term, &nodes, &mut requests);
+        self.leaders.push(Leader {
+            node,
+            host: Host::new(machine, Shared::default()),
+            sessions,
+        });
+        self.turn(self.leaders.len() - 1, requests);
+    }
+
+    fn crash(&mut self, node: usize) {
+        self.part(node);
+        let gone = self.nodes[node].me;
+        self.dead.insert(gone);
+        let led = self.leaders.last().is_some_and(|leader| leader.node == node);
+        if led {
+            self.succeed((node + 1) % self.nodes.len(), 0);
+        }
+        self.leaders.retain(|leader| leader.node != node);
+        self.network.retain(|(from, to), _| *from != node && *to != node);
+        self.nodes[node] = self.begin();
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            self.nodes[other].handle.lost(NodeId(node as u32));
+        }
+        for at in 0..self.leaders.len() {
+            let mut requests = Requests::new();
+            self.leaders[at].sessions.ended(gone, &mut requests);
+            self.turn(at, requests);
+        }
+    }
+
+    pub fn judge(mut self) {
+        self.cut.clear();
+        let last = self.leaders.len() - 1;
+        self.leaders.drain(..last);
+        for _ in 0..150 {
+            self.tick();
+            self.settle();
+        }
+        for (number, by) in &self.published {
+            let answered = self.answered.contains_key(number) || self.dead.contains(by);
+            assert!(answered, "{number} has no answer");
+        }
+        let contents = self.contents();
+        let there: BTreeSet<u64> = contents.iter().map(|(_, number, _)| *number).collect();
+        assert_eq!(there.len(), contents.len(), "something is there twice");
+        for (number, confirmed) in &self.answered {
+            let acked = self.acked.contains(number);
+            let kept = there.contains(number);
+            assert!(!confirmed || kept || acked, "{number} was confirmed and is lost");
+            let safe = acked && !self.unsafe_acks.contains(number);
+            assert!(!safe || !kept, "{number} was acked and is there");
+        }
+        let mut last: BTreeMap<Incarnation, u64> = BTreeMap::new();
+        for (seq, number, held) in &contents {
+            let before = last.insert(self.published[number], *number);
+            assert!(before < Some(*number), "{number} stands behind what came later");
+            let has = self.nodes.iter().any(|node| node.handle.holdings.has(*seq));
+            assert_eq!(*held, has, "{number} is held by somebody who knows of it");
+        }
+        let wanted = self.nodes.iter().any(|node| node.handle.wants_all());
+        let ready = contents.iter().filter(|(_, _, held)| !held).count();
+        assert!(
+            !wanted || ready == 0,
+            "{ready} are not delivered though somebody wants them"
+        );
+    }
+
+    /// What the queue has: numbers in the queue, the messages, and whether somebody has them.
+    fn contents(&self) -> Vec<(Seq, u64, bool)> {
+        use queue::{Standing, store::Bytes};
+        let glance = self.leaders.last().unwrap().host.machine.look(None, 0, u64::MAX);
+        let mut contents = Vec::new();
+        for span in glance.spans {
+            let Some(Bytes::Memory(block)) = &span.bytes else {
+                panic!("everything is in memory");
+            };
+            for seq in span.first..=span.last {
+                let message = block.message((seq - span.base) as usize);
+                let number = std::str::from_utf8(message.body).unwrap().parse().unwrap();
+                contents.push((seq, number, span.standing != Standing::Ready));
+            }
+        }
+        contents
+    }
+}
