@@ -176,6 +176,29 @@ impl Model {
         }
     }
 
+    /// One pass over the log shows all that it must have, of all groups, and what counts of it as the order says.
+    fn check_pass(&self, log: &Log) {
+        let mut shown: BTreeMap<u64, BTreeMap<u64, Vec<u8>>> = BTreeMap::new();
+        log.entries_since(Position(0), &mut |group, payload| {
+            let (GroupEntry { index, .. }, _) = GroupEntry::decode(payload).unwrap();
+            let entries = shown.entry(group).or_default();
+            entries.split_off(&index);
+            entries.insert(index, payload.to_vec());
+        })
+        .unwrap();
+        for (group, entries) in &self.groups {
+            let needed = entries.payloads.range(entries.released..);
+            for (index, payload) in needed {
+                assert_eq!(
+                    shown[group].get(index),
+                    Some(payload),
+                    "entry {index} of group {group}"
+                );
+                assert!(log.group_position(*group, *index).is_some());
+            }
+        }
+    }
+
     /// Reading on from where the last read ended shows all that is there.
     fn check_range(&self, log: &Log, group: u64, from: u64) {
         let (mut next, limit) = (from, 1000);
@@ -257,6 +280,7 @@ fn with_tails(opened: Opened, fs: &FaultyFs) -> Opened {
 fn reopened(fs: &FaultyFs, model: &mut Model) -> Opened {
     let opened = open(fs.clone(), options()).unwrap();
     model.cut(opened.log.recovery().end);
+    model.check_pass(&opened.log);
     with_tails(opened, fs)
 }
 

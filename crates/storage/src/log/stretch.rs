@@ -10,6 +10,10 @@ use crate::file_system::read_full_at;
 use crate::journal::GroupEntry;
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// So much is read at once of what all groups have.
+const PASS_BYTES: u64 = 1 << 20;
 
 /// Entries as they were written: index and payload.
 pub(crate) type Written = Vec<(u64, Vec<u8>)>;
@@ -55,6 +59,39 @@ impl Log {
     /// the index that is returned. `None` if the log has no entries of it.
     pub fn group_index_from(&self, group: u64, at: Position) -> Option<u64> {
         self.shared.lock().groups.index_from(group, at)
+    }
+
+    /// Shows entries of all groups that stand in the log from a position on, in the order in which they were written: those that
+    /// were overwritten, released or written again, too. For starts: what was appended since is not waited for.
+    ///
+    /// # Errors
+    /// Something of it cannot be read, or not any more.
+    pub fn entries_since(
+        &self,
+        from: Position,
+        show: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), StorageError> {
+        let written = self.shared.written.load(Ordering::Acquire);
+        let mut at = from.0.max(self.begin().0);
+        let mut take = |journal: JournalId, payload: &[u8]| match journal {
+            CARRIED => {
+                let group = carry::group_of(payload).map_or(0, |group| group.number);
+                carry::entries(payload).for_each(|entry| show(group, entry));
+            }
+            group => show(group.number, payload),
+        };
+        while at < written {
+            let until = written.min(at + PASS_BYTES);
+            at = read_file(&self.files, at, until, &|group| group.is_some(), &mut take)?;
+        }
+        Ok(())
+    }
+
+    /// Where the entry of this index of a group stands, or something of the group that is before it; `None` if the log has no such
+    /// entry.
+    pub fn group_position(&self, group: u64, index: u64) -> Option<Position> {
+        let stretch = self.shared.lock().groups.stretch(group, index)?;
+        Some(Position(stretch.begin))
     }
 
     /// The entries from `index` on as far as they lie together, in the log or in the tail; one at least.
@@ -167,12 +204,25 @@ fn read_stretch(
     until: u64,
     written: &mut Written,
 ) -> Result<u64, StorageError> {
+    let mut take = |of: JournalId, payload: &[u8]| take_entries(of, payload, journal, written);
+    read_file(files, at, until, &|group| group == Some(journal), &mut take)
+}
+
+/// Shows the records that `wanted` wants, by the group whose they are, of those that begin at `at` or behind and before `until`, as
+/// far as one file has them. Returns the position behind.
+fn read_file(
+    files: &Files,
+    at: u64,
+    until: u64,
+    wanted: &dyn Fn(Option<JournalId>) -> bool,
+    take: &mut dyn FnMut(JournalId, &[u8]),
+) -> Result<u64, StorageError> {
     let gone = || StorageError::Gone {
         what: format!("the log no longer has position {at}"),
     };
     let (file, behind) = file_at(files, Position(at)).ok_or_else(gone)?;
     let until = behind.map_or(until, |behind| until.min(behind));
-    let outcome = read_from(files, &file, journal, at, until, written);
+    let outcome = read_from(files, &file, at, until, wanted, take);
     // A file that was freed and reused meanwhile reads as damage; it is not.
     match file_at(files, Position(at)) {
         Some((still, _)) if still.header == file.header => outcome,
@@ -183,10 +233,10 @@ fn read_stretch(
 fn read_from(
     files: &Files,
     file: &LogFile,
-    journal: JournalId,
     begin: u64,
     until: u64,
-    written: &mut Written,
+    wanted: &dyn Fn(Option<JournalId>) -> bool,
+    take: &mut dyn FnMut(JournalId, &[u8]),
 ) -> Result<u64, StorageError> {
     let offset = |position: u64| FILE_HEADER as u64 + (position - file.header.base);
     // The last record may begin right before the end.
@@ -211,17 +261,20 @@ fn read_from(
         let record = record_header(rest, file.header.salt, at)
             .ok_or_else(|| corrupt(None, "a record's header does not match its checksum"))?;
         let end = RECORD_HEADER + record.length;
-        let of_carried = || rest.get(RECORD_HEADER..).and_then(carry::group_of);
-        if record.journal == journal || record.journal == CARRIED && of_carried() == Some(journal) {
+        let group = match record.journal {
+            CARRIED => rest.get(RECORD_HEADER..).and_then(carry::group_of),
+            journal => (journal.kind == Kind::GROUP).then_some(journal),
+        };
+        if wanted(group) {
             let payload = match rest.get(RECORD_HEADER..end) {
                 Some(payload) if record.matches(payload) => Cow::Borrowed(payload),
                 Some(_) => {
                     let what = "a record's content does not match its checksum";
-                    return Err(corrupt(Some(journal), what));
+                    return Err(corrupt(group, what));
                 }
                 None => Cow::Owned(read_record(files, Position(at))?),
             };
-            take_entries(record.journal, &payload, journal, written);
+            take(record.journal, &payload);
         }
         at += end as u64;
     }
