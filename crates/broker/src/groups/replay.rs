@@ -59,6 +59,14 @@ impl<M: QueueMachine<Ends>> Replay<M> {
         last: Index,
         show: &mut dyn FnMut(Vec<u8>) -> Result<(), StorageError>,
     ) -> Result<M, StorageError> {
+        let end = self.to.max(last) + 1;
+        let mut replayed = self.begin(log)?;
+        replayed.rest(log, end, show)?;
+        Ok(replayed.finish())
+    }
+
+    /// Makes the machine that the checkpoint has, to which entries come now.
+    pub(super) fn begin(self, log: &NodeLog) -> Result<ReplayedMember<M>, StorageError> {
         let mut machine = M::new(self.settings);
         if let Some(memory) = self.memory {
             let shrink = Request::Store(store::Request::Shrink { memory });
@@ -74,27 +82,67 @@ impl<M: QueueMachine<Ends>> Replay<M> {
                 StorageError::Gone { what }
             })?;
         }
-        let end = self.to.max(last) + 1;
-        while next < end {
-            let before = next;
-            for payload in log.group_entries(self.group.0, next, end, READ_BYTES)? {
-                if next <= self.to {
-                    apply(&mut machine, next, &payload).ok_or_else(|| unreadable(self.group, next))?;
-                }
+        Ok(ReplayedMember {
+            machine,
+            group: self.group,
+            moved: self.kept.moved,
+            next,
+            to: self.to,
+        })
+    }
+}
+
+/// A machine to which the entries of its group come, one after the other.
+pub(super) struct ReplayedMember<M> {
+    machine: M,
+    group: GroupId,
+    moved: Vec<Vec<u8>>,
+    /// The entry that comes next.
+    next: Index,
+    /// Up to here they are committed: the machine applies no others.
+    to: Index,
+}
+
+impl<M: QueueMachine<Ends>> ReplayedMember<M> {
+    /// Here it is.
+    pub(super) fn entry(&mut self, payload: &[u8]) -> Result<(), StorageError> {
+        if self.next <= self.to {
+            let applied = apply(&mut self.machine, self.next, payload);
+            applied.ok_or_else(|| unreadable(self.group, self.next))?;
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Reads what it lacks of the entries before `end`, and shows each.
+    pub(super) fn rest(
+        &mut self,
+        log: &NodeLog,
+        end: Index,
+        show: &mut dyn FnMut(Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        while self.next < end {
+            let before = self.next;
+            for payload in log.group_entries(self.group.0, self.next, end, READ_BYTES)? {
+                self.entry(&payload)?;
                 show(payload)?;
-                next += 1;
             }
-            if next == before {
-                return Err(unreadable(self.group, next));
+            if self.next == before {
+                return Err(unreadable(self.group, self.next));
             }
         }
-        for moved in &self.kept.moved {
+        Ok(())
+    }
+
+    /// The machine, which follows.
+    pub(super) fn finish(mut self) -> M {
+        for moved in &self.moved {
             if let Some(record) = M::Local::decode(moved) {
-                machine.apply_local(record);
+                self.machine.apply_local(record);
             }
         }
-        machine.follow();
-        Ok(machine)
+        self.machine.follow();
+        self.machine
     }
 }
 

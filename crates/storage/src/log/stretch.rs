@@ -87,8 +87,8 @@ impl Log {
         Ok(())
     }
 
-    /// Where the entry of this index of a group stands, or something of the group that is before it; `None` if the log has no such
-    /// entry.
+    /// Where the entry of this index of a group stands, or something of the group that is before it; `None` if the log has no
+    /// such entry.
     pub fn group_position(&self, group: u64, index: u64) -> Option<Position> {
         let stretch = self.shared.lock().groups.stretch(group, index)?;
         Some(Position(stretch.begin))
@@ -208,8 +208,8 @@ fn read_stretch(
     read_file(files, at, until, &|group| group == Some(journal), &mut take)
 }
 
-/// Shows the records that `wanted` wants, by the group whose they are, of those that begin at `at` or behind and before `until`, as
-/// far as one file has them. Returns the position behind.
+/// Shows the records that `wanted` wants, by the group whose they are, of those that begin at `at` or behind and before `until`,
+/// as far as one file has them. Returns the position behind.
 fn read_file(
     files: &Files,
     at: u64,
