@@ -10,7 +10,8 @@ use storage::faulty::Fault;
 pub struct Plan {
     /// One round in so many brings a fault; 0 for none.
     one_in: u64,
-    weather: Weather,
+    /// Disks are lost; members change then only to replace those.
+    loses_disks: bool,
 }
 
 impl Plan {
@@ -30,7 +31,8 @@ impl Plan {
         cluster
             .ledger
             .tell(|| format!("one round in {one_in} brings a fault, {weather:?}"));
-        Self { one_in, weather }
+        let loses_disks = cluster.random.below(4) == 0;
+        Self { one_in, loses_disks }
     }
 
     /// Something may go wrong.
@@ -41,7 +43,7 @@ impl Plan {
         let ids = cluster.ids();
         let one = ids[cluster.random.below(ids.len() as u64) as usize];
         let other = ids[cluster.random.below(ids.len() as u64) as usize];
-        let kind = cluster.random.below(20);
+        let kind = cluster.random.below(24);
         if (7..=15).contains(&kind) {
             ids.iter().for_each(|id| cluster.ledger.trouble(*id));
         }
@@ -64,7 +66,10 @@ impl Plan {
             13 => cluster.pause(one),
             14 => cluster.go_on(one),
             15 => cluster.jump(one),
-            16 => cluster.network.weather = self.weather,
+            16 => cluster.disk_fails(one),
+            17 | 18 if self.loses_disks => cluster.wipe(one),
+            17 | 18 => cluster.change_some(),
+            19 | 20 => cluster.transfer_some(),
             _ => ids.iter().for_each(|id| cluster.start(*id)),
         }
     }
@@ -81,6 +86,24 @@ impl Cluster {
         let node = self.node_mut(id);
         node.is_doomed = true;
         node.files.fail_at(call, Fault::PowerCut);
+    }
+
+    fn disk_fails(&mut self, id: u32) {
+        if self.node(id).running.is_none() {
+            return;
+        }
+        let call = 1 + self.random.below(60);
+        let fault = match self.random.below(4) {
+            0 => Fault::Io,
+            1 => Fault::Full,
+            2 => Fault::ShortThenFull,
+            _ => Fault::Short,
+        };
+        self.ledger
+            .tell(|| format!("call {call} of the files of node {id} is {fault:?}"));
+        let node = self.node_mut(id);
+        node.is_doomed = true;
+        node.files.fail_at(call, fault);
     }
 
     fn pause(&mut self, id: u32) {

@@ -4,7 +4,7 @@ use super::history::{History, Id};
 use super::terms::Terms;
 use crate::ledger::Violation;
 use crate::terms::Said;
-use cluster::{GroupId, MemberId};
+use cluster::{GroupId, MemberId, Membership};
 use model::Seq;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub struct Held {
 pub struct Book {
     pub terms: Terms,
     pub history: History,
+    /// Who the members are, by the record from which on they are.
+    pub members: BTreeMap<u64, Membership>,
     pub known: BTreeMap<Id, Known>,
     /// What clients hold.
     pub hands: BTreeMap<Seq, Held>,
@@ -110,8 +112,9 @@ impl Ledger {
     /// A queue begins.
     pub fn open(&mut self, group: GroupId, terms: Terms) {
         let book = Book {
-            terms,
             history: History::default(),
+            members: BTreeMap::from([(0, terms.members())]),
+            terms,
             known: BTreeMap::new(),
             hands: BTreeMap::new(),
             purges: 0,

@@ -8,7 +8,8 @@
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
 //! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
-//! queues may do), `faults`, `nodes` (all of them together), [`run`] (what a seed does), `invariants`.
+//! queues may do), `faults`, `members` (who has
+//! copies), `nodes` (all of them together), [`run`] (what a seed does), `invariants`.
 
 mod access;
 mod clients;
@@ -17,6 +18,7 @@ pub mod history;
 mod invariants;
 pub mod ledger;
 mod letters;
+mod members;
 mod network;
 mod node;
 mod nodes;

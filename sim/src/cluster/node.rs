@@ -7,10 +7,10 @@ use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
 use broker::groups::{Ends, Identity, Member, News};
 use bytes::Bytes;
-use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
+use cluster::{GroupId, MemberId, NodeId, Refused, Settings, Step};
 use model::{Machine, Timestamp};
 use queue::{Effect, Request, store};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -29,12 +29,14 @@ pub struct Node {
     pub files: FaultyFs,
     /// How often its disk was lost.
     pub life: u32,
+    /// The queues of which it has a copy.
+    pub groups: BTreeSet<GroupId>,
     pub running: Option<Running>,
     /// How often it was started, over all nodes.
     pub incarnation: u64,
     /// It stands still, since so long of its own time.
     pub paused: Option<Duration>,
-    /// It loses its power soon.
+    /// It loses its power soon, or a call of its files fails.
     pub is_doomed: bool,
     /// What its monotonic clock shows.
     clock: Duration,
@@ -80,12 +82,77 @@ impl Node {
             id,
             files: FaultyFs::new(),
             life: 0,
+            groups: BTreeSet::new(),
             running: None,
             incarnation: 0,
             paused: None,
             is_doomed: false,
             clock: Duration::from_secs(1),
         }
+    }
+
+    /// The member that it is of each group.
+    pub fn me(&self) -> MemberId {
+        let (node, life) = (NodeId(self.id), self.life);
+        MemberId { node, life }
+    }
+
+    /// It is a member of this group now.
+    ///
+    /// # Errors
+    /// It can't be opened.
+    pub fn join(&mut self, group: GroupId, terms: &Terms) -> Result<(), String> {
+        self.groups.insert(group);
+        let Some(mut running) = self.running.take() else {
+            return Ok(());
+        };
+        let opened = until_power_cut(|| self.open(group, terms, &mut running.alone, &running.left));
+        let joined = match opened {
+            Some(Ok(copy)) => {
+                running.copies.insert(group, copy);
+                Ok(())
+            }
+            Some(Err(what)) => Err(what),
+            None => Ok(()),
+        };
+        self.running = Some(running);
+        joined
+    }
+
+    /// It is no member of this group any more.
+    pub fn leave(&mut self, group: GroupId) {
+        self.groups.remove(&group);
+        if let Some(running) = &mut self.running {
+            running.alone.groups.close(group);
+            running.copies.remove(&group);
+        }
+    }
+
+    /// Has the members of a group changed that is led here.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn change(&self, group: GroupId, steps: &[Step]) -> Result<(), Refused> {
+        let running = self.running.as_ref().filter(|_| self.paused.is_none());
+        let changed = running.and_then(|it| until_power_cut(|| it.alone.groups.change(group, steps)));
+        changed.unwrap_or(Err(Refused::Unknown))
+    }
+
+    /// Hands over a group that is led here.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn transfer(&self, group: GroupId, to: MemberId) -> Result<(), Refused> {
+        let running = self.running.as_ref().filter(|_| self.paused.is_none());
+        let handed = running.and_then(|it| until_power_cut(|| it.alone.groups.transfer(group, to)));
+        handed.unwrap_or(Err(Refused::Unknown))
+    }
+
+    /// Everything that it ever had is lost: it comes back as another member.
+    pub fn wipe(&mut self) {
+        self.files = FaultyFs::new();
+        self.life += 1;
+        self.groups.clear();
     }
 
     /// Whether a process runs and goes on.
@@ -130,7 +197,7 @@ impl Node {
         nodes.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let left = Left::default();
         let mut copies = BTreeMap::new();
-        for (group, terms) in terms.iter().filter(|(_, terms)| terms.nodes.contains(&self.id)) {
+        for (group, terms) in terms.iter().filter(|(group, _)| self.groups.contains(group)) {
             let memory = random.below(60_000) as usize;
             let opened = until_power_cut(|| self.open(*group, terms, &mut alone, &left));
             let copy = opened.ok_or("the power was cut")??;
@@ -151,16 +218,7 @@ impl Node {
     }
 
     fn open(&self, group: GroupId, terms: &Terms, alone: &mut Alone, left: &Left) -> Result<Copy, String> {
-        let members: Vec<_> = terms
-            .nodes
-            .iter()
-            .map(|id| MemberId::first(NodeId(*id)))
-            .collect();
-        let me = MemberId {
-            node: NodeId(self.id),
-            life: self.life,
-        };
-        let members = Membership::of(&members);
+        let (me, members) = (self.me(), terms.members());
         let identity = Identity { group, me, members };
         let leaves = left.clone();
         let act = Box::new(move |effect| {

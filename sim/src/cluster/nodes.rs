@@ -40,7 +40,7 @@ pub struct Cluster {
     pub drained: Option<Drained>,
     /// All clients have left: what is given to them all the same goes back.
     pub clients_are_gone: bool,
-    terms: BTreeMap<GroupId, Terms>,
+    pub terms: BTreeMap<GroupId, Terms>,
     incarnations: u64,
 }
 
@@ -78,6 +78,11 @@ impl Cluster {
             terms,
             incarnations: 0,
         };
+        for (group, terms) in &cluster.terms {
+            for id in &terms.nodes {
+                cluster.nodes[*id as usize - 1].groups.insert(*group);
+            }
+        }
         ids.iter().for_each(|id| cluster.start(*id));
         cluster
     }
@@ -310,6 +315,14 @@ impl Cluster {
                     let term = copy.leads.take();
                     self.ledger.tell(|| format!("{node} leads {group:?} no more"));
                     ended.extend(term.map(|term| Leadership { group, node, term }));
+                }
+                News::Members { index, members } => self.members_changed(group, index, members),
+                News::Removed => {
+                    let term = copy.leads.take();
+                    ended.extend(term.map(|term| Leadership { group, node, term }));
+                    self.ledger
+                        .tell(|| format!("{node} is no member of {group:?} any more"));
+                    return self.nodes[node as usize - 1].leave(group);
                 }
                 _ => {}
             }

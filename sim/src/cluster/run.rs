@@ -48,6 +48,9 @@ fn run_in(mut cluster: Cluster) -> Ledger {
             cluster.client_acts();
         }
         plan.strike(&mut cluster);
+        if cluster.random.below(10) == 0 {
+            cluster.replace_lost();
+        }
         if !cluster.ledger.violations.is_empty() {
             return cluster.ledger;
         }
@@ -78,6 +81,7 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) -> bool {
     let end = cluster.ledger.now + TICK * healed::TICKS;
     while cluster.ledger.now < end && cluster.ledger.violations.is_empty() {
         cluster.round();
+        cluster.replace_lost();
         if holds(cluster) {
             return true;
         }

@@ -1,7 +1,7 @@
 //! What the replicated queues of a seed may do with messages on their own.
 
 use crate::terms::{Said, TENANT};
-use cluster::GroupId;
+use cluster::{GroupId, MemberId, Membership, NodeId};
 use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, RetryDelay, Sorting};
 use std::sync::Arc;
 use storage::faulty::Random;
@@ -74,6 +74,12 @@ impl Terms {
             })
         });
         terms
+    }
+
+    /// Who the members are at the beginning.
+    pub fn members(&self) -> Membership {
+        let members: Vec<_> = self.nodes.iter().map(|id| MemberId::first(NodeId(*id))).collect();
+        Membership::of(&members)
     }
 
     /// Whether messages leave in another order than they came.

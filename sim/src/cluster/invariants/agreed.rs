@@ -1,6 +1,6 @@
 //! All members have the same records in the same places, and each follows from those before it.
 
-use super::{order, reasons};
+use super::{dead, order, reasons};
 use crate::cluster::history::Fact;
 use crate::cluster::ledger::Ledger;
 use cluster::Committed;
@@ -22,7 +22,10 @@ pub fn committed(ledger: &mut Ledger, node: u32, entry: &Committed) {
         ledger.tell(|| format!("{group:?} {:?}: {fact:?}", entry.at));
         match fact {
             Fact::Came { seq, id } => order::came(ledger, group, seq, id),
-            Fact::Left { id, how, .. } => reasons::left(ledger, group, id, how),
+            Fact::Left { id, how, .. } => {
+                reasons::left(ledger, group, id, how);
+                dead::left(ledger, group, id, how);
+            }
             Fact::Returned { .. } => {}
         }
     }

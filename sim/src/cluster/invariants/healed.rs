@@ -1,8 +1,9 @@
 //! Once everything is well again there is service within its bound, and all members have the same.
 
+use super::members;
 use crate::cluster::ledger::Ledger;
 use crate::cluster::node::Node;
-use cluster::GroupId;
+use cluster::{GroupId, MemberId};
 use model::Machine;
 
 /// So many ticks after the last trouble each group is led, and all members have everything.
@@ -29,6 +30,18 @@ pub fn too_long(ledger: &mut Ledger, nodes: &[Node]) {
 
 /// What is missing, if something is.
 fn lag(ledger: &Ledger, nodes: &[Node], group: GroupId) -> Option<String> {
+    if let Some(node) = members::stranger(ledger, nodes, group) {
+        return Some(format!("{node} does not know that it is no member"));
+    }
+    let (_, members) = ledger.books.get(&group)?.members.last_key_value()?;
+    let is_there = |member: MemberId| {
+        nodes
+            .iter()
+            .any(|it| it.me() == member && it.copy(group).is_some())
+    };
+    if members.is_joint() || !members.members().all(is_there) {
+        return Some(format!("the members are {members:?}"));
+    }
     let last = ledger.books.get(&group)?.history.last();
     let mut leaders = 0;
     for copy in nodes.iter().filter_map(|node| node.copy(group)) {

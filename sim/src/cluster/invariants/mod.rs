@@ -3,10 +3,12 @@
 pub mod acks;
 pub mod agreed;
 pub mod answers;
+pub mod dead;
 pub mod deliveries;
 pub mod hands;
 pub mod healed;
 pub mod leaders;
 pub mod lost;
+pub mod members;
 pub mod order;
 pub mod reasons;

@@ -1,0 +1,50 @@
+//! What broken nodes would do with replicated queues: each of these is found, or the invariants see nothing.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Each wrong behaviour is found by one of so many seeds.
+const SEEDS: u64 = 150;
+
+/// Runs seeds until one of them breaks an invariant: which, and how.
+fn find(turn_on: impl Fn(bool)) -> Option<(u64, String)> {
+    (1..=SEEDS).find_map(|seed| {
+        turn_on(true);
+        let outcome = catch_unwind(AssertUnwindSafe(|| sim::cluster::run(seed)));
+        turn_on(false);
+        match outcome {
+            Ok(outcome) => outcome
+                .violations
+                .into_iter()
+                .next()
+                .map(|found| (seed, found.invariant.to_owned())),
+            Err(_) => Some((seed, "a panic".to_owned())),
+        }
+    })
+}
+
+fn only() -> Option<String> {
+    std::env::var("SIM_MUTANT").ok()
+}
+
+#[test]
+fn every_mutation_of_replicated_queues_is_found() {
+    let mut unfound = Vec::new();
+    let mut look = |name: String, turn_on: &dyn Fn(bool)| {
+        if only().is_none_or(|only| only == name) {
+            let found = find(turn_on);
+            println!("{name}: {found:?}");
+            unfound.extend(found.is_none().then_some(name));
+        }
+    };
+    for mutant in model::Mutant::ALL {
+        let turn_on = |on: bool| model::Mutant::turn_on(on.then_some(mutant));
+        look(format!("{mutant:?}"), &turn_on);
+    }
+    for mutant in cluster::mutant::Mutant::IN_CODE {
+        let turn_on = |on: bool| cluster::mutant::Mutant::turn_on(on.then_some(mutant));
+        look(format!("{mutant:?}"), &turn_on);
+    }
+    assert!(unfound.is_empty(), "nobody noticed {unfound:?}");
+}
