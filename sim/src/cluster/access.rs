@@ -5,7 +5,7 @@ use super::invariants::answers;
 use super::network::Said;
 use super::nodes::Cluster;
 use broker::groups::Ends;
-use broker::groups::handle::{Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use broker::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
 use broker::{ChannelId, Event, Outbox};
 use cluster::{GroupId, NodeId};
 use model::{Incarnation, QueueSettings};
@@ -17,6 +17,9 @@ pub const LETTERS: ChannelId = ChannelId(2);
 
 /// A node without a leader for so many ticks forgets what its clients have.
 const GIVES_UP_AFTER: u32 = 50;
+
+/// What nodes may borrow to send more to a queue, in bytes.
+const CREDIT: u64 = 1 << 20;
 
 /// A node's part of a queue, whether it has a copy or not.
 pub struct Access {
@@ -154,7 +157,7 @@ impl Cluster {
             let mut requests = Requests::new();
             if access.sessions.as_ref().map(|led| led.sessions.term()) != term {
                 access.sessions = term.map(|term| Led {
-                    sessions: Sessions::new(term, &known, &mut requests),
+                    sessions: Sessions::new(term, &known, Budget::new(CREDIT), &mut requests),
                     told: 0,
                 });
             }

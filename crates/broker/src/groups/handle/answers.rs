@@ -1,7 +1,7 @@
 //! What the leader says to a node.
 
 use super::session::Arrival;
-use super::{Frame, Handle, Link, Notice, Orders, Question, ToLeader, ToNode, Waiting};
+use super::{Frame, Handle, Link, MOST_MESSAGES, Notice, Orders, Question, ToLeader, ToNode, Waiting};
 use cluster::NodeId;
 use model::{ConsumerId, Ranges};
 use queue::{Answer, Delivery, Effect, Ends};
@@ -66,6 +66,9 @@ impl<E: Ends> Handle<E> {
         else {
             return self.close();
         };
+        if below > MOST_MESSAGES {
+            return self.close();
+        }
         link.opening = None;
         let known = (frame.term == self.term).then_some(resolved);
         self.term = frame.term;

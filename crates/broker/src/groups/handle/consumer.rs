@@ -49,7 +49,7 @@ impl Consumer {
 
     /// It is sent so many bytes.
     pub fn sent(&mut self, bytes: u64) {
-        self.used += bytes;
+        self.used = self.used.saturating_add(bytes);
     }
 
     /// It was told to wait.

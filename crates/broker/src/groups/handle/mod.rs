@@ -17,6 +17,7 @@
 mod answers;
 mod codec;
 mod consumer;
+mod credit;
 mod events;
 mod holdings;
 mod message;
@@ -28,12 +29,14 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
+pub use credit::Budget;
 pub use events::deliver;
 pub use message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 pub use peer::Requests;
 pub use sessions::Sessions;
 
 use cluster::NodeId;
+use credit::FIRST_CREDIT;
 use holdings::Holdings;
 use model::{ConsumerId, Incarnation, QueueSettings};
 use publishes::Publishes;
@@ -47,8 +50,8 @@ const OPENS_AGAIN_AFTER: u32 = 10;
 /// A node without a leader for so many ticks, of 100 ms each, tells its clients.
 const GIVES_UP_AFTER: u32 = 50;
 
-/// What publishers may leave without an answer before a leader has said how much, in bytes.
-const FIRST_CREDIT: u64 = 256 * 1024;
+/// No leader has ever taken so many messages.
+const MOST_MESSAGES: u64 = 1 << 62;
 
 /// A queue as this node's clients see it, whichever node leads it.
 pub struct Handle<E: Ends> {
@@ -69,7 +72,7 @@ pub struct Handle<E: Ends> {
     given_up: bool,
     publishes: Publishes<E>,
     credit: u64,
-    /// More credit was asked for.
+    /// More was asked for than what may be sent and not answered.
     wants: bool,
     /// The queue hears no more senders.
     deaf: bool,
@@ -171,6 +174,11 @@ impl<E: Ends> Handle<E> {
     /// True if publishers are to wait: so much of what they sent has no answer that the queue takes no more of it.
     pub fn is_full(&self) -> bool {
         self.publishes.bytes() >= self.credit
+    }
+
+    /// What may be published and not answered, in bytes.
+    pub fn credit(&self) -> u64 {
+        self.credit
     }
 
     /// True if there is a session.

@@ -1,6 +1,7 @@
 //! A node as the leader of a queue knows it: what was asked in its name, and what its consumers and gets have.
 
 use super::consumer::Consumer;
+use super::credit::{Budget, Credit};
 use super::holdings::{take_of, without};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 use super::session::{Arrival, End};
@@ -15,9 +16,6 @@ use std::sync::Arc;
 
 /// Requests for the machine, in order.
 pub type Requests = Vec<Request<Ends>>;
-
-/// What a node may have sent and not been answered, in bytes.
-const CREDIT: u64 = 1024 * 1024;
 
 /// The one channel of a node's outbox.
 pub const CHANNEL: ChannelId = ChannelId(0);
@@ -116,13 +114,14 @@ pub struct Peer {
     pub resolved: u64,
     pub recorded: u64,
     pub asks_resolved: bool,
-    /// The number of the next message that it sends.
+    /// The number of the next message that it sends, and how much it may send.
     pub next: u64,
+    pub credit: Credit,
 }
 
 impl Peer {
     /// A node that has not spoken in this term.
-    pub fn new(node: Incarnation) -> Self {
+    pub fn new(node: Incarnation, budget: Arc<Budget>) -> Self {
         Self {
             node,
             outbox: Arc::new(Outbox::new()),
@@ -143,6 +142,7 @@ impl Peer {
             recorded: 0,
             asks_resolved: false,
             next: 1,
+            credit: Credit::new(budget),
         }
     }
 
@@ -195,14 +195,29 @@ impl Peer {
             below,
             refused,
             resolved: self.resolved,
-            credit: CREDIT,
+            credit: self.credit.bytes(),
         });
+    }
+
+    /// A tick of the clock. False if the session is over by it.
+    pub fn tick(&mut self) -> bool {
+        let lives = self.end.as_mut().is_none_or(End::tick);
+        if self.credit.tick() && self.phase >= Phase::Speaking {
+            self.say_credit();
+        }
+        lives
+    }
+
+    fn say_credit(&mut self) {
+        let bytes = self.credit.bytes();
+        self.said.push(ToNode::Credit { bytes });
     }
 
     /// Nothing more comes in the session that there is.
     pub fn close(&mut self) {
         self.end = None;
         self.said.clear();
+        self.credit.give_back();
         self.phase = Phase::Closed;
     }
 
@@ -248,7 +263,11 @@ impl Peer {
             ToLeader::Resolve { number, resolved } => self.resolve(number, resolved, requests),
             ToLeader::Ask { question, about } => self.ask(question, about, requests, numbers),
             ToLeader::Tell(notice) => self.told(notice, requests),
-            ToLeader::Wants => {}
+            ToLeader::Wants => {
+                if self.credit.more() {
+                    self.say_credit();
+                }
+            }
             ToLeader::Holds { .. } | ToLeader::Open { .. } | ToLeader::Nothing { .. } => return None,
         }
         Some(())
@@ -260,6 +279,7 @@ impl Peer {
             return None;
         }
         self.next = self.next.max(end);
+        self.credit.used();
         let receipt = Receipt {
             outbox: self.outbox.clone(),
             channel: CHANNEL,

@@ -1,10 +1,12 @@
 //! The leader's side: the sessions of all nodes with one queue, in one term.
 
+use super::credit::Budget;
 use super::message::{Frame, ToLeader, ToNode};
 use super::peer::{Numbers, Peer, Requests};
 use model::{Incarnation, Mutant};
 use queue::Request;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A node that is not heard of for so many ticks, of 100 ms each, counts as down.
 const DOWN_AFTER: u32 = 20;
@@ -24,13 +26,15 @@ pub struct Sessions {
     /// Nodes that are gone, and the question behind whose answer nothing more comes for them.
     ended: Vec<(Peer, u64)>,
     numbers: Numbers,
+    budget: Arc<Budget>,
     /// Frames outside of sessions.
     asides: Vec<(Incarnation, Frame<ToNode>)>,
 }
 
 impl Sessions {
-    /// This node begins to lead, in this term; the cluster has these nodes, which may hold what others have delivered.
-    pub fn new(term: u64, nodes: &[Incarnation], requests: &mut Requests) -> Self {
+    /// This node begins to lead, in this term; the cluster has these nodes, which may hold what others have delivered. What
+    /// they send beyond a first credit is lent from the budget.
+    pub fn new(term: u64, nodes: &[Incarnation], budget: Arc<Budget>, requests: &mut Requests) -> Self {
         let awaited = nodes.iter().filter(|_| !Mutant::AwaitsNobody.is_on());
         requests.push(Request::AwaitNodes {
             nodes: awaited.copied().collect(),
@@ -43,6 +47,7 @@ impl Sessions {
             silent: nodes.iter().map(|node| (*node, 0)).collect(),
             ended: Vec::new(),
             numbers: Numbers::default(),
+            budget,
             asides: nodes.iter().map(speak).collect(),
         }
     }
@@ -57,7 +62,8 @@ impl Sessions {
         self.heard(from);
         match frame.messages[..] {
             [ToLeader::Open { node, sent }] if node == from => {
-                let peer = self.peers.entry(node).or_insert_with(|| Peer::new(node));
+                let new = || Peer::new(node, self.budget.clone());
+                let peer = self.peers.entry(node).or_insert_with(new);
                 peer.open(&frame, sent, self.term, requests, &mut self.numbers);
             }
             [ToLeader::Nothing { node }] if node == from => {
@@ -91,7 +97,7 @@ impl Sessions {
     fn has_nothing(&mut self, node: Incarnation, requests: &mut Requests) {
         if self.awaited.remove(&node).is_some() {
             // Nobody waits for the answer: there is nothing to discard.
-            let mut nobody = Peer::new(node);
+            let mut nobody = Peer::new(node, self.budget.clone());
             nobody.hear(Vec::new(), false, requests, &mut self.numbers);
         }
     }
@@ -132,7 +138,7 @@ impl Sessions {
             *ticks = ticks.saturating_add(1);
         }
         for peer in self.peers.values_mut() {
-            if peer.end.as_mut().is_some_and(|end| !end.tick()) {
+            if !peer.tick() {
                 peer.close();
             }
         }

@@ -2,7 +2,7 @@
 
 use super::trio::{NODES, Trio};
 use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
-use crate::groups::handle::{Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use crate::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use cluster::NodeId;
 use model::properties::Properties;
@@ -182,7 +182,7 @@ impl World {
                 if let Some(term) = term {
                     let nodes: Vec<Incarnation> = self.clients.values().map(|clients| clients.me).collect();
                     let mut requests = Requests::new();
-                    let sessions = Sessions::new(term, &nodes, &mut requests);
+                    let sessions = Sessions::new(term, &nodes, Budget::new(1 << 20), &mut requests);
                     self.turn_sessions(id, sessions, requests);
                 }
             }
@@ -293,14 +293,24 @@ impl World {
     }
 
     fn publish(&mut self, id: u32, count: u64) {
+        let bodies = (1..=count).map(|at| (self.published + at).to_string().into_bytes());
+        self.publish_all(id, bodies.collect());
+    }
+
+    /// A message with so many bytes.
+    fn publish_bytes(&mut self, id: u32, bytes: usize) {
+        self.publish_all(id, vec![vec![0; bytes]]);
+    }
+
+    fn publish_all(&mut self, id: u32, bodies: Vec<Vec<u8>>) {
         let mut block = BlockBuilder::default();
         let route = RouteBuf::new(b"", b"q");
-        let numbers = Ranges::span(self.published + 1, self.published + count);
-        for number in numbers.iter() {
-            let (properties, body) = (Properties::amqp091(b""), number.to_string());
-            block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
+        for body in &bodies {
+            block.push_message(&Message::new(route.as_route(), Properties::amqp091(b""), body));
         }
-        self.published += count;
+        let first = self.published + 1;
+        self.published += bodies.len() as u64;
+        let numbers = Ranges::span(first, self.published);
         let receipt = Receipt {
             outbox: self.clients[&id].outbox.clone(),
             channel: CHANNEL,
@@ -526,4 +536,23 @@ fn a_broken_link_costs_nothing_that_is_held_and_what_was_lost_on_it_comes_again(
     assert_eq!(world.held(node), [3, 4, 5]);
     assert_eq!(world.confirmed.len(), 5);
     assert_eq!(world.trio.messages(leader), Some(3));
+}
+
+#[test]
+fn a_publisher_at_full_speed_is_lent_more_and_gives_it_back_when_it_is_quiet() {
+    let mut world = World::new();
+    let node = world.other();
+    world.tick();
+    let first = world.clients[&node].handle.credit();
+    for _ in 0..100 {
+        world.publish_bytes(node, 10_000);
+    }
+    assert!(world.clients[&node].handle.is_full(), "its publishers wait");
+    world.settle();
+    assert_eq!(world.confirmed.len(), 100);
+    let lent = world.clients[&node].handle.credit();
+    assert!(lent >= 4 * first, "{lent}");
+    assert!(!world.clients[&node].handle.is_full());
+    world.ticks(60);
+    assert_eq!(world.clients[&node].handle.credit(), first);
 }

@@ -1,6 +1,6 @@
 //! Three nodes with handles, links between them, and a queue that one after the other leads.
 
-use super::super::{Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use super::super::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
 use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::node::host::Host;
@@ -563,7 +563,7 @@ impl World {
         machine.recovered(false);
         let nodes: Vec<Incarnation> = self.nodes.iter().map(|node| node.me).collect();
         let mut requests = Requests::new();
-        let sessions = Sessions::new(self.term, &nodes, &mut requests);
+        let sessions = Sessions::new(self.term, &nodes, Budget::new(1 << 20), &mut requests);
         self.leaders.push(Leader {
             node,
             host: Host::new(machine, Shared::default()),

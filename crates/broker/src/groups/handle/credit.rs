@@ -1,0 +1,143 @@
+//! How much nodes may send to the queues that a node leads, and have no answer to.
+//!
+//! Each node may send a little to each queue, which costs nothing as long as it is idle. Who wants to send more borrows
+//! from one budget for all queues and nodes, and gives it back when it has been quiet for a while.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a node may send to a queue without asking, in bytes.
+pub const FIRST_CREDIT: u64 = 64 * 1024;
+
+/// What it may borrow for it, in bytes.
+const MOST: u64 = 8 * 1024 * 1024;
+
+/// Who has sent nothing for so many ticks gives back what it has borrowed.
+const QUIET: u32 = 50;
+
+/// What all nodes together may borrow from one, in bytes.
+#[derive(Debug)]
+pub struct Budget {
+    left: AtomicU64,
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn new(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            left: AtomicU64::new(bytes),
+        })
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let rest = |left: u64| left.checked_sub(bytes);
+        self.left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest)
+            .is_ok()
+    }
+
+    fn give(&self, bytes: u64) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What one node may send to one queue.
+#[derive(Debug)]
+pub struct Credit {
+    budget: Arc<Budget>,
+    borrowed: u64,
+    wants: bool,
+    quiet: u32,
+}
+
+impl Credit {
+    /// The first credit, and the right to ask the budget for more.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self {
+            budget,
+            borrowed: 0,
+            wants: false,
+            quiet: 0,
+        }
+    }
+
+    /// So many bytes.
+    pub fn bytes(&self) -> u64 {
+        FIRST_CREDIT + self.borrowed
+    }
+
+    /// The node has sent something.
+    pub fn used(&mut self) {
+        self.quiet = 0;
+    }
+
+    /// It could send more. True if it may now; otherwise it may as soon as there is something to borrow.
+    pub fn more(&mut self) -> bool {
+        let more = self.bytes().min(MOST.saturating_sub(self.borrowed));
+        self.wants = more > 0 && !self.budget.take(more);
+        let granted = more > 0 && !self.wants;
+        if granted {
+            self.borrowed += more;
+        }
+        granted
+    }
+
+    /// A tick of the clock. True if it changes.
+    pub fn tick(&mut self) -> bool {
+        self.quiet = self.quiet.saturating_add(1);
+        if self.quiet < QUIET {
+            return self.wants && self.more();
+        }
+        let borrows = self.borrowed > 0;
+        self.give_back();
+        borrows
+    }
+
+    /// Back to the first credit.
+    pub fn give_back(&mut self) {
+        self.budget.give(std::mem::take(&mut self.borrowed));
+        self.wants = false;
+    }
+}
+
+impl Drop for Credit {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_grows_on_demand_from_one_budget_and_goes_back_when_its_node_is_quiet_or_gone() {
+        let budget = Budget::new(4 * FIRST_CREDIT);
+        let (mut one, mut other) = (Credit::new(budget.clone()), Credit::new(budget.clone()));
+        assert!(one.more() && one.more());
+        assert_eq!((one.bytes(), budget.left()), (4 * FIRST_CREDIT, FIRST_CREDIT));
+        assert!(other.more() && !other.more(), "nothing is left");
+        assert!(!other.tick());
+        drop(one);
+        assert!(other.tick(), "what is there now it may have");
+        assert_eq!((other.bytes(), budget.left()), (4 * FIRST_CREDIT, FIRST_CREDIT));
+        let changes = (0..QUIET).filter(|_| other.tick()).count();
+        assert_eq!(
+            (changes, other.bytes(), budget.left()),
+            (1, FIRST_CREDIT, 4 * FIRST_CREDIT)
+        );
+    }
+
+    #[test]
+    fn nobody_borrows_more_than_a_share_of_a_large_budget() {
+        let budget = Budget::new(1 << 40);
+        let mut credit = Credit::new(budget);
+        while credit.more() {}
+        assert_eq!(credit.bytes(), FIRST_CREDIT + MOST);
+    }
+}
