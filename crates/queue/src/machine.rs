@@ -1,6 +1,6 @@
 //! What a kind of queue is made of: a machine that answers [`Request`]s and orders [`Effect`]s, whatever its records are.
 
-use crate::store::{self, LogPlace, Place, Whereabouts};
+use crate::store::{self, LogPlace, Place, Stored, Whereabouts};
 use crate::{Effect, Ends, Glance, Losses, Request, Status};
 use model::{Block, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
@@ -65,6 +65,10 @@ pub trait QueueMachine<E: Ends>:
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
     fn places(&self) -> Vec<Place>;
+
+    /// What lies in the queue's segments, each place once: from the first message that is found there to the last one
+    /// that is there.
+    fn stored(&self) -> Vec<Stored>;
 
     /// Where these messages are, ascending: as far as there are less than `most` bytes to be read, but one message at least.
     /// What the answer does not speak of was not looked for.

@@ -2,8 +2,9 @@
 
 use super::journal::ReplicatedJournal;
 use super::member_journal::MemberJournal;
-use super::node_groups::News;
+use super::node_groups::{News, NodeGroups};
 use super::replay::Replay;
+use super::transfer::{Next, Transfers, part};
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use cluster::{Committed, GroupId, Mark, MemberId};
@@ -12,6 +13,7 @@ use queue::store::{self, LogPlace, Place};
 use queue::{Effect, QueueMachine, Request};
 use std::collections::{HashSet, VecDeque};
 use std::mem;
+use std::sync::Arc;
 use storage::Position;
 
 /// The time that a machine is given with what its own disk asks or answers, if it follows: nothing is due by it.
@@ -19,23 +21,27 @@ const NO_TIME: Timestamp = Timestamp(0);
 
 /// A machine of which this node has a copy.
 pub struct ReplicatedHost<M: QueueMachine<Ends>> {
-    settings: QueueSettings,
-    group: GroupId,
-    state: State<M>,
+    pub(super) settings: QueueSettings,
+    pub(super) group: GroupId,
+    pub(super) state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
     leader: Option<MemberId>,
     /// How many machines there were before this one.
-    generation: u64,
+    pub(super) generation: u64,
     /// What bodies may take of memory, in bytes, if somebody has said so.
-    memory: Option<usize>,
+    pub(super) memory: Option<usize>,
+    /// What is fetched from other nodes, and answered to them.
+    pub(super) transfers: Transfers,
 }
 
-enum State<M: QueueMachine<Ends>> {
+pub(super) enum State<M: QueueMachine<Ends>> {
     Turned(Host<M, ReplicatedJournal<M>>),
     /// The machine had decided what may never be, and is gone; it had these places in segments. Its successor is made of
     /// the last checkpoint and of the log, up to what was applied.
     Replayed(ReplicatedJournal<M>, Vec<Place>),
+    /// The machine lagged too far behind, and is gone. Its successor is made of contents that others have.
+    Fetching(Box<Next<M>>),
     /// A record can't be read: going on would make another machine of it than the other members have.
     Stopped,
 }
@@ -43,9 +49,11 @@ enum State<M: QueueMachine<Ends>> {
 impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     /// The host of a machine that has applied everything up to `applied`, and follows.
     pub fn new(settings: QueueSettings, machine: M, own: MemberJournal, applied: Mark) -> Self {
+        let (group, groups) = (own.group(), own.groups().clone());
         Self {
             settings,
-            group: own.group(),
+            group,
+            transfers: Transfers::new(group, groups),
             state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
             leader: None,
@@ -57,6 +65,11 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     /// Whose machine it is.
     pub fn group(&self) -> GroupId {
         self.group
+    }
+
+    /// The groups of the node.
+    pub fn groups(&self) -> &Arc<NodeGroups> {
+        self.transfers.groups()
     }
 
     /// Whether its machine decides.
@@ -131,10 +144,17 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 
     /// Takes what the groups tell: calls `act` for what may leave now. What it can't take yet, it takes later.
     pub fn take(&mut self, news: Vec<News>, act: &mut dyn FnMut(Effect<Ends>)) {
-        self.later.extend(news);
+        for news in news {
+            let news = self.take_transfer(news);
+            self.later.extend(news);
+        }
         while !matches!(self.state, State::Replayed(..))
             && let Some(news) = self.later.pop_front()
         {
+            if matches!(self.state, State::Fetching(_)) {
+                self.pass(news);
+                continue;
+            }
             match news {
                 News::Committed(entry) => self.committed(&entry, act),
                 News::Leads { term } => self.lead(term),
@@ -148,8 +168,25 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 }
                 News::Checkpoint => self.checkpoint(LogPlace(0), act),
                 News::Reclaim(before) => self.reclaim(before, act),
-                other => tracing::debug!(area = "groups", "{other:?} is not taken yet"),
+                News::Fetch { .. } | News::Lacks(_) | News::Bulk(_) | News::Tick | News::Removed => {}
             }
+        }
+    }
+
+    /// What is told to a member without a machine, of which contents are fetched: what they contain, it need not be told.
+    fn pass(&mut self, news: News) {
+        let State::Fetching(next) = &mut self.state else {
+            return;
+        };
+        match news {
+            News::Committed(entry) if entry.at.index <= next.at().index => next.journal.followed(&entry),
+            News::Leader(leader) => self.leader = leader,
+            News::Members { index, members } => next.journal.joined(index, members),
+            News::Committed(_) | News::Leads { .. } => {
+                self.later.push_front(news);
+                self.abandon();
+            }
+            _ => {}
         }
     }
 
@@ -219,15 +256,11 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 self.state = State::Turned(host);
             }
             State::Turned(host) => {
-                let (machine, mut journal, held) = host.step_down();
-                journal.deposed();
-                let released = held.filter_map(|effect| match effect {
-                    Effect::Store(store::Effect::Release { places }) => Some(places),
-                    _ => None,
-                });
-                let places = machine.places().into_iter().chain(released.flatten());
+                let (_, journal, places) = part(host);
                 self.generation += 1;
-                self.state = State::Replayed(journal, places.collect());
+                self.state = State::Replayed(journal, places);
+                // What was under way is not answered to the next machine: it begins anew.
+                self.transfers.end();
             }
             other => self.state = other,
         }

@@ -4,13 +4,14 @@ use super::host::ReplicatedHost;
 use super::member_journal::member_journal;
 use super::node_groups::{Member, News, NodeGroups};
 use super::replay::block_at;
+use super::transfer::{Order, copy, read_entries, store_entries, without_places};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::Paged;
 use cluster::{GroupId, MemberId};
-use model::{Block, Index, Journaled, Timestamp};
-use queue::store::{self, LogPlace};
+use model::{Block, Index, Journaled, Ranges, Timestamp};
+use queue::store::{self, LogPlace, Stored};
 use queue::{Effect, QueueMachine, Request};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,8 +116,68 @@ where
             Effect::Store(store::Effect::Store { pieces, durable }) => {
                 pager.write(move |files| store.store(files, &pieces, durable));
             }
+            Effect::Store(store::Effect::FindElsewhere { seqs }) => self.tell(vec![News::Lacks(seqs)]),
             other => (self.act)(other),
         }
+    }
+
+    /// Ends the turn of a host that had something to do beside its machine. What is to be carried out without its lock.
+    fn end_turn(&self, host: &mut ReplicatedHost<M>) -> Vec<Order> {
+        let orders = host.take_orders();
+        self.commit(host);
+        orders
+    }
+
+    fn transfer(&self, generation: u64, orders: Vec<Order>) {
+        let pager = &self.groups.node().pager;
+        for order in orders {
+            let Some(hosted) = self.myself.upgrade() else {
+                return;
+            };
+            let store = MemberStore { hosted, generation };
+            match order {
+                Order::Say(to, said) => self.groups.say(self.group, to, &said),
+                Order::ReadContents(to, position) => pager.read(move |files| {
+                    let read = files.log.read(position);
+                    let read = read.inspect_err(|error| {
+                        tracing::warn!(
+                            area = "groups",
+                            "{store:?}: a checkpoint cannot be read for another node: {error}"
+                        );
+                    });
+                    let read = read.ok().and_then(|record| without_places::<M>(&record));
+                    let read = read.map(|(at, bytes)| (at, bytes.into()));
+                    store.hosted.with_host(|host| host.read_contents(to, read));
+                }),
+                Order::ReadBodies(to, found) => pager.read(move |files| {
+                    let (entries, mut lost) = read_entries(&store, files, &found);
+                    lost.extend(&found.lost);
+                    store
+                        .hosted
+                        .with_host(|host| host.read_bodies(to, entries, found.gone, lost));
+                }),
+                Order::Copy(pieces) => pager.write(move |files| {
+                    let stored = copy(&store, files, &pieces);
+                    store.is_stored(files, stored, &Ranges::new());
+                }),
+                Order::Store(entries) => pager.write(move |files| {
+                    let (stored, failed) = store_entries(&store, files, &entries);
+                    store.is_stored(files, stored, &failed);
+                }),
+            }
+        }
+    }
+
+    /// Does something with the host, and what follows.
+    fn with_host<T>(&self, act: impl FnOnce(&mut ReplicatedHost<M>) -> T) -> T {
+        let mut host = self.lock();
+        let done = act(&mut host);
+        let (orders, generation) = (self.end_turn(&mut host), host.generation());
+        drop(host);
+        self.transfer(generation, orders);
+        self.look();
+        self.groups.turn();
+        done
     }
 
     /// What became of an order of the store of an earlier machine is of no use: what was written for it is freed.
@@ -179,7 +240,10 @@ where
             let news = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
             let generation = host.generation();
             host.take(news, &mut |effect| self.carry_out(generation, effect));
+            let (orders, generation) = (self.end_turn(&mut host), host.generation());
             self.replay(&host);
+            drop(host);
+            self.transfer(generation, orders);
         }
     }
 
@@ -230,6 +294,24 @@ where
 struct MemberStore<M: QueueMachine<Ends>> {
     hosted: Arc<Hosted<M>>,
     generation: u64,
+}
+
+impl<M: QueueMachine<Ends> + Send + 'static> MemberStore<M>
+where
+    M::Record: Send,
+{
+    /// What was put into segments for contents or bodies that are fetched.
+    fn is_stored(&self, files: &StoreFiles, stored: Vec<Stored>, failed: &Ranges) {
+        let generation = self.generation;
+        let unneeded = self
+            .hosted
+            .with_host(|host| match host.generation() == generation {
+                true => host.stored(stored, failed),
+                false => stored,
+            });
+        let places = unneeded.into_iter().map(|piece| piece.place);
+        files.free(member_journal(self.hosted.group), places);
+    }
 }
 
 impl<M: QueueMachine<Ends>> fmt::Debug for MemberStore<M> {

@@ -7,7 +7,7 @@ use crate::node::journal::Journal;
 use bytes::Bytes;
 use cluster::{Committed, GroupId, Mark, Membership};
 use model::{Index, Journaled, Mutant, Seq};
-use queue::store::{self, LogPlace, Place};
+use queue::store::{self, LogPlace, Place, Stored};
 use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
 use std::mem;
@@ -171,6 +171,33 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
     /// These are the members from this entry on.
     pub fn joined(&mut self, index: Index, members: Membership) {
         self.own.joined(index, members);
+    }
+
+    /// The contents after this entry were fetched, and a machine was made of them: they are written down, and it goes on
+    /// from there.
+    pub fn install(&mut self, at: Mark, members: Membership, contents: &M::Local, needed: Option<LogPlace>) {
+        self.own.joined(at.index, members);
+        self.own.take_spares();
+        self.own.checkpoint(at, contents, needed, usize::MAX, None);
+        (self.applied, self.lead) = (at, None);
+    }
+
+    /// These bodies were fetched for contents to come.
+    pub fn spare(&mut self, spares: Vec<Stored>) {
+        self.own.spare(self.applied, spares);
+    }
+
+    /// Nothing is fetched any more, and what was is given back.
+    pub fn drop_spares(&mut self) {
+        let places: Vec<Place> = self.own.take_spares().into_iter().map(|it| it.place).collect();
+        if !places.is_empty() {
+            self.release(places);
+        }
+    }
+
+    /// Who the members are by what it has applied.
+    pub fn members(&self) -> Membership {
+        self.own.members(self.applied)
     }
 
     /// The next checkpoint lets the log use the file again that ends here.

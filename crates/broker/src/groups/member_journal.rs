@@ -4,13 +4,13 @@
 //! What is written here never waits for others: it speaks of what is committed. The contents of a replicated machine are
 //! those of the last checkpoint and of the entries behind it.
 
-use super::member_record::{Head, Remembered};
+use super::member_record::{Head, Remembered, encode_spares};
 use super::node_groups::NodeGroups;
 use crate::node::journal::NodeLog;
 use crate::node::promise::{Batches, Promise};
 use cluster::{GroupId, Mark, Membership};
 use model::{Index, Journaled, Mutant};
-use queue::store::{LogPlace, Place};
+use queue::store::{LogPlace, Place, Stored};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct Kept {
     pub checkpoint: Option<(Position, Head)>,
     /// What the message store has remembered since, as it was written.
     pub moved: Vec<Vec<u8>>,
+    /// Bodies that were fetched for contents which are not here yet.
+    pub spares: Vec<Stored>,
 }
 
 impl MemberJournal {
@@ -116,6 +118,11 @@ impl MemberJournal {
         }
     }
 
+    /// Who the members were behind this entry.
+    pub fn members(&self, at: Mark) -> Membership {
+        self.head(at).members
+    }
+
     /// An entry of so many bytes was applied. True if another checkpoint is due.
     pub fn applied(&mut self, at: Mark, bytes: usize) -> bool {
         self.unsaid += bytes;
@@ -150,6 +157,21 @@ impl MemberJournal {
         self.kept.moved.extend(records);
     }
 
+    /// These bodies were fetched for contents to come: so much is not fetched again.
+    pub fn spare(&mut self, at: Mark, spares: Vec<Stored>) {
+        let (head, journal) = (self.head(at), member_journal(self.group));
+        let bytes = encode_spares(&spares);
+        self.log().append_with(std::iter::empty(), |batch| {
+            batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
+        });
+        self.kept.spares.extend(spares);
+    }
+
+    /// Nothing is fetched any more. A start may find what was, until the next checkpoint.
+    pub fn take_spares(&mut self) -> Vec<Stored> {
+        std::mem::take(&mut self.kept.spares)
+    }
+
     /// Nobody needs these places any more, since the entries up to this one are applied. They are freed once that is certain
     /// for the next start, too: a replay that ended earlier would still speak of them.
     pub fn release(&mut self, at: Mark, places: Vec<Place>) {
@@ -173,6 +195,7 @@ impl MemberJournal {
         let mut bytes = Vec::new();
         contents.encode(&mut bytes);
         let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
+        let spares = self.take_spares();
         let behind = at.index + 1;
         let written: Arc<dyn Batches> = Arc::new(Written {
             groups: self.groups.clone(),
@@ -191,6 +214,10 @@ impl MemberJournal {
             for record in &since {
                 batch.record(journal, |out| head.encode(Remembered::Store(record), out));
             }
+            if !spares.is_empty() {
+                let bytes = encode_spares(&spares);
+                batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
+            }
             batch.release(journal, position);
         });
         while self.members.get(1).is_some_and(|(index, _)| *index <= at.index) {
@@ -200,6 +227,7 @@ impl MemberJournal {
         self.kept = Kept {
             checkpoint: Some((position, head)),
             moved: since,
+            spares,
         };
     }
 }
@@ -246,6 +274,7 @@ impl Written {
         };
         log.release_tail(group, keep + 1);
         log.release_group(group, self.below);
+        self.groups.installed(self.group, index);
         self.groups.checkpointed(self.group, index, keep);
         self.groups.turn();
         if let Some(before) = self.before {

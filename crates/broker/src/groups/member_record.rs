@@ -5,16 +5,21 @@
 //!   1 known        nothing
 //!   2 store        what the message store has remembered: on this node bytes lie there
 //!   3 checkpoint   the contents after this entry, and where their bytes lie
+//!   4 spare        bodies that were fetched for contents to come: each first u64, count u32, segment, offset and length u32
 //! ```
 //!
 //! Each record says by which entry it was so, and who the members were then. Up to the highest of these entries all is
 //! known to be committed.
 
 use cluster::{Mark, Membership};
+use queue::store::{Place, Stored};
 
 const KNOWN: u8 = 1;
 const STORE: u8 = 2;
 const CHECKPOINT: u8 = 3;
+const SPARE: u8 = 4;
+/// Bytes of a spare body's place.
+const SPARE_BYTES: usize = 24;
 /// Bytes before the membership.
 const HEAD: usize = 19;
 
@@ -36,6 +41,37 @@ pub enum Remembered<'a> {
     Store(&'a [u8]),
     /// Everything that is there, and where it lies.
     Checkpoint(&'a [u8]),
+    /// Where bodies lie of which nobody says that they are needed.
+    Spare(&'a [u8]),
+}
+
+/// Bodies that were fetched, as bytes.
+pub fn encode_spares(spares: &[Stored]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(spares.len() * SPARE_BYTES);
+    for Stored { first, count, place } in spares {
+        out.extend(first.to_le_bytes());
+        for number in [*count, place.segment, place.offset, place.length] {
+            out.extend(number.to_le_bytes());
+        }
+    }
+    out
+}
+
+/// And back. What isn't whole is left out: it is fetched again.
+pub fn decode_spares(bytes: &[u8]) -> impl Iterator<Item = Stored> + '_ {
+    bytes.chunks_exact(SPARE_BYTES).filter_map(|spare| {
+        let short = |at: usize| Some(u32::from_le_bytes(*spare.get(at..)?.first_chunk()?));
+        let stored = Stored {
+            first: u64::from_le_bytes(*spare.first_chunk()?),
+            count: short(8)?,
+            place: Place {
+                segment: short(12)?,
+                offset: short(16)?,
+                length: short(20)?,
+            },
+        };
+        (stored.first > 0 && stored.count > 0).then_some(stored)
+    })
 }
 
 impl Head {
@@ -45,6 +81,7 @@ impl Head {
             Remembered::Known => (KNOWN, &[]),
             Remembered::Store(bytes) => (STORE, bytes),
             Remembered::Checkpoint(bytes) => (CHECKPOINT, bytes),
+            Remembered::Spare(bytes) => (SPARE, bytes),
         };
         out.push(kind);
         out.extend_from_slice(&self.at.index.to_le_bytes());
@@ -69,6 +106,7 @@ impl Head {
             KNOWN if bytes.is_empty() => Remembered::Known,
             STORE => Remembered::Store(bytes),
             CHECKPOINT => Remembered::Checkpoint(bytes),
+            SPARE => Remembered::Spare(bytes),
             _ => return None,
         };
         let members = Membership::decode(members).ok()?;
@@ -92,6 +130,7 @@ mod tests {
             Remembered::Known,
             Remembered::Store(b"moved"),
             Remembered::Checkpoint(b"all"),
+            Remembered::Spare(b"spare"),
         ] {
             let mut bytes = Vec::new();
             head.encode(what, &mut bytes);

@@ -1,7 +1,7 @@
 //! A node's groups, turned by whoever brings them something.
 
 use super::standing::Standing;
-use super::transfer::{self, Bulk};
+use super::transfer::{self, Bulk, Said};
 use crate::node::Node;
 use crate::node::promise::{Batches, Promise};
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use cluster::{
     Committed, Damage, Disk, Event, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered,
     Refused, Status, Step,
 };
+use model::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,9 @@ use storage::{JournalId, Kind, Position};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
+
+/// So many groups of a node fetch contents or bodies at a time.
+const FETCHES: usize = 2;
 
 /// The time between two ticks.
 const TICK_MS: u128 = 100;
@@ -81,6 +85,8 @@ pub enum News {
     },
     /// The member was removed from its group.
     Removed,
+    /// These messages are there, and their bytes can't be read here.
+    Lacks(Ranges),
     /// What a peer's member of the group sent beside entries.
     Bulk(Bulk),
     /// So much time has passed: for what is asked again, or given up. Told while it wants ticks.
@@ -95,16 +101,19 @@ enum Mail {
     Suspect(NodeId),
     Propose(GroupId, u64, Vec<Bytes>),
     Prove(GroupId, u64),
-    Read(GroupId, u64, Vec<Bytes>),
+    Read(GroupId, u64, Option<Vec<Bytes>>),
     Bulk(NodeId, Bytes),
     Installed(GroupId, u64),
     Checkpointed(GroupId, u64, u64),
     Reclaim(Vec<GroupId>, Position),
+    LeadElsewhere(GroupId),
 }
 
 /// A node's members of all groups. See the module.
 pub struct NodeGroups {
     myself: Weak<Self>,
+    /// The node, and which start of it this is.
+    me: (NodeId, u64),
     node: Arc<Node>,
     links: Arc<dyn Links>,
     state: Mutex<State>,
@@ -113,6 +122,8 @@ pub struct NodeGroups {
     mail: AtomicBool,
     /// Groups whose members are told of ticks.
     ticking: Mutex<BTreeSet<GroupId>>,
+    /// Groups whose members fetch something just now.
+    fetching: Mutex<BTreeSet<GroupId>>,
 }
 
 struct State {
@@ -125,6 +136,7 @@ impl NodeGroups {
     pub fn new(node: Arc<Node>, groups: Groups, links: Arc<dyn Links>) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
+            me: (groups.node(), groups.incarnation()),
             node,
             links,
             state: Mutex::new(State {
@@ -135,6 +147,7 @@ impl NodeGroups {
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             ticking: Mutex::default(),
+            fetching: Mutex::default(),
         })
     }
 
@@ -296,6 +309,37 @@ impl NodeGroups {
         };
     }
 
+    /// Whether the group's member may fetch something now: only a few do at a time. It asks again with each tick.
+    pub(super) fn may_fetch(&self, group: GroupId) -> bool {
+        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = fetching.len() < FETCHES || fetching.contains(&group);
+        if may {
+            fetching.insert(group);
+        }
+        may
+    }
+
+    /// The group's member fetches nothing, or has to wait for others.
+    pub(super) fn fetched(&self, group: GroupId) {
+        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        fetching.remove(&group);
+    }
+
+    /// Says something to the group's member on another node, beside entries.
+    pub(super) fn say(&self, group: GroupId, to: NodeId, said: &Said) {
+        self.links.bulk(to, said.frame(self.me.1, group));
+    }
+
+    /// The node, and which start of it this is.
+    pub fn me(&self) -> (NodeId, u64) {
+        self.me
+    }
+
+    /// Has another member lead the group from now on, if one can. For hosts, as [`NodeGroups::propose`] is.
+    pub(super) fn lead_elsewhere(&self, group: GroupId) {
+        self.put(Mail::LeadElsewhere(group));
+    }
+
     fn bring(&self, mail: Mail) {
         self.put(mail);
         self.turn();
@@ -406,15 +450,14 @@ impl NodeGroups {
         };
         self.node.pager.read(move |files| {
             let read = files.log.group_entries(group.0, from, to, READ_BYTES);
-            let payloads = read.unwrap_or_else(|error| {
-                tracing::error!(
+            let payloads = read.inspect_err(|error| {
+                tracing::warn!(
                     area = "groups",
-                    "{group:?}: entries from {from} on cannot be read: {error}"
+                    "{group:?}: entries from {from} on cannot be read; a member that lacks them is sent contents: {error}"
                 );
-                Vec::new()
             });
-            let payloads = payloads.into_iter().map(Bytes::from).collect();
-            groups.bring(Mail::Read(group, from, payloads));
+            let payloads = payloads.map(|read| read.into_iter().map(Bytes::from).collect());
+            groups.bring(Mail::Read(group, from, payloads.ok()));
         });
     }
 }
@@ -447,7 +490,9 @@ impl State {
                     standing.prove(group, term, groups);
                 }
             }
-            Mail::Read(group, from, payloads) => groups.fetched(group, from, &payloads),
+            Mail::Read(group, from, Some(payloads)) => groups.fetched(group, from, &payloads),
+            Mail::Read(group, from, None) => self.unreadable(group, from, concerned),
+            Mail::LeadElsewhere(group) => drop(groups.hand_over_group(group)),
             Mail::Installed(group, index) => {
                 if !groups.installed(group, index) {
                     tracing::debug!(
@@ -461,6 +506,17 @@ impl State {
                 .into_iter()
                 .for_each(|group| concerned.tell_one(group, standings, News::Reclaim(before))),
             Mail::Bulk(..) => {}
+        }
+    }
+
+    /// Entries that another member lacks are gone from the log, or damaged. The log begins behind the last checkpoint then,
+    /// so that the member is sent contents; if there is no such checkpoint, one is to be taken.
+    fn unreadable(&mut self, group: GroupId, from: u64, concerned: &mut Concerned) {
+        self.groups.checkpointed(group, 0, u64::MAX);
+        self.groups.fetched(group, from, &[]);
+        let base = self.groups.status(group).map_or(0, |status| status.base.index);
+        if base < from {
+            concerned.tell_one(group, &self.standings, News::Checkpoint);
         }
     }
 

@@ -67,12 +67,7 @@ impl<M: QueueMachine<Ends>> Replay<M> {
 
     /// Makes the machine that the checkpoint has, to which entries come now.
     pub(super) fn begin(self, log: &NodeLog) -> Result<ReplayedMember<M>, StorageError> {
-        let mut machine = M::new(self.settings);
-        if let Some(memory) = self.memory {
-            let shrink = Request::Store(store::Request::Shrink { memory });
-            machine.handle(Timestamp(0), shrink, &mut Outcome::default());
-        }
-        machine.replay();
+        let mut machine: M = replaying(self.settings, self.memory);
         let mut next = 1;
         if let Some((position, head)) = &self.kept.checkpoint {
             next = head.at.index + 1;
@@ -144,6 +139,17 @@ impl<M: QueueMachine<Ends>> ReplayedMember<M> {
         self.machine.follow();
         self.machine
     }
+}
+
+/// An empty machine that something is replayed to. Bodies may take so many bytes of memory.
+pub(super) fn replaying<M: QueueMachine<Ends>>(settings: QueueSettings, memory: Option<usize>) -> M {
+    let mut machine = M::new(settings);
+    if let Some(memory) = memory {
+        let shrink = Request::Store(store::Request::Shrink { memory });
+        machine.handle(Timestamp(0), shrink, &mut Outcome::default());
+    }
+    machine.replay();
+    machine
 }
 
 fn restore<M: QueueMachine<Ends>>(machine: &mut M, record: &[u8]) -> Option<()> {

@@ -7,7 +7,7 @@
 use super::host::ReplicatedHost;
 use super::hosted::{Act, Hosted};
 use super::member_journal::{Kept, MemberJournal, member_journal};
-use super::member_record::{Head, Remembered};
+use super::member_record::{Head, Remembered, decode_spares};
 use super::node_groups::{Member, NodeGroups};
 use super::replay::Replay;
 use crate::node::ends::Ends;
@@ -17,6 +17,7 @@ use bytes::Bytes;
 use cluster::{Damage, GroupId, Mark, MemberId, Membership, Recovered};
 use model::QueueSettings;
 use queue::QueueMachine;
+use queue::store::Stored;
 use std::sync::{Arc, Weak};
 use storage::{Kind, Position, StorageError};
 
@@ -74,11 +75,12 @@ impl Found {
         match what {
             Remembered::Known => {}
             Remembered::Store(bytes) => self.kept.moved.push(bytes.to_vec()),
+            Remembered::Spare(bytes) => self.kept.spares.extend(decode_spares(bytes)),
             Remembered::Checkpoint(_) => {
                 let checkpoint = Some((position, head));
                 self.kept = Kept {
                     checkpoint,
-                    moved: Vec::new(),
+                    ..Kept::default()
                 };
             }
         }
@@ -168,7 +170,7 @@ impl Found {
 
     /// The machine, what its group is opened with, its own journal, and how far it has come.
     fn contents<M: QueueMachine<Ends>>(
-        self,
+        mut self,
         groups: &Arc<NodeGroups>,
         identity: Identity,
         settings: QueueSettings,
@@ -207,6 +209,9 @@ impl Found {
                 tracing::error!(area = "groups", "{owner}: messages in {place:?} are missing");
             }
         }
+        // What is not there any more was given back, or is fetched again.
+        let is_there = |spare: &Stored| segments.adopt(owner, stored_place(spare.place));
+        self.kept.spares.retain(is_there);
         let own = MemberJournal::new(groups.clone(), group, self.kept, known.members, known.at.index);
         Ok((machine, recovered, own, known.at))
     }

@@ -207,7 +207,7 @@ pub trait Paged: fmt::Debug + Send {
 }
 
 /// The store's word for a place in segments.
-fn store_place(place: storage::Place) -> Place {
+pub fn store_place(place: storage::Place) -> Place {
     Place {
         segment: place.segment,
         offset: place.offset,

@@ -201,6 +201,16 @@ impl Group {
         self.campaign_in = Some(settings.election / 2 + self.pause(settings));
     }
 
+    /// The peer is heard of anew: what was offered to it before may never have reached it. Whether anything was.
+    pub fn offer_again(&mut self, node: NodeId) -> bool {
+        let of_node = |(member, _): &(u64, u32)| *member as u32 == node.0;
+        let lost: Vec<_> = self.offered.extract_if(.., |offered| of_node(offered)).collect();
+        for (member, _) in &lost {
+            self.raw.report_snapshot(*member, SnapshotStatus::Failure);
+        }
+        !lost.is_empty()
+    }
+
     /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote.
     pub fn suspect(&mut self, node: NodeId, reachable: &dyn Fn(NodeId) -> bool) {
         for member in self

@@ -4,7 +4,7 @@
 
 use super::Groups;
 use crate::frame::Item;
-use crate::identity::NodeId;
+use crate::identity::{GroupId, NodeId};
 
 /// What the host knows of the node's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,21 @@ impl Groups {
     /// The node is about to close: what is led here is handed over, some of it with each tick, where another member can lead.
     pub fn hand_over(&mut self) {
         self.closing = true;
+    }
+
+    /// Hands one group over to a member that keeps up, if it is led here and there is one. Whether that was begun.
+    pub fn hand_over_group(&mut self, group: GroupId) -> bool {
+        let (me, reachable) = (self.node, self.peers.reachable());
+        let Some(slot) = self.slots.find(group) else {
+            return false;
+        };
+        let electors = |node| node == me || reachable(node);
+        let led = self.slots.at_mut(slot).filter(|group| group.leads());
+        let begun = led.is_some_and(|group| group.hand_over(&reachable, &electors, &|_| true));
+        if begun {
+            self.slots.touch(slot);
+        }
+        begun
     }
 
     /// How many groups are led here.

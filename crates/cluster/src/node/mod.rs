@@ -124,6 +124,11 @@ impl Groups {
         self.node
     }
 
+    /// Which start of it this is.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
     /// The latest start of a peer that was heard of, 0 if there was none; `None` if it is no peer.
     pub fn incarnation_of(&self, node: NodeId) -> Option<u64> {
         self.peers.incarnation_of(node)

@@ -273,13 +273,16 @@ impl Groups {
         self.out.events.push(Event::Heard(node));
         let reachable = self.peers.reachable();
         for slot in 0..self.slots.len() {
-            if let Some(group) = self.slots.at_mut(slot)
-                && group.lacks_leader()
-                && shared(group)
-            {
+            let Some(group) = self.slots.at_mut(slot).filter(|group| shared(group)) else {
+                continue;
+            };
+            let again = group.offer_again(node);
+            if group.lacks_leader() {
                 group.lose_leader(&reachable);
-                self.slots.touch_if_awake(slot);
+            } else if !again {
+                continue;
             }
+            self.slots.touch_if_awake(slot);
         }
     }
 

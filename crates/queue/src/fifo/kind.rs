@@ -2,7 +2,7 @@
 
 use super::lanes::lane_of;
 use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
-use crate::store::{self, LogPlace, Place, Search, Whereabouts};
+use crate::store::{self, LogPlace, Place, Search, Stored, Whereabouts};
 use crate::{Inspect, QueueMachine};
 use model::{Block, Index, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
@@ -87,6 +87,13 @@ impl<E: Ends> QueueMachine<E> for Classic<E> {
 
     fn places(&self) -> Vec<Place> {
         Self::places(self).collect()
+    }
+
+    fn stored(&self) -> Vec<Stored> {
+        self.lanes
+            .iter()
+            .flat_map(|lane| lane.store.in_segments())
+            .collect()
     }
 
     fn find(&self, seqs: &Ranges, most: u64) -> Whereabouts {

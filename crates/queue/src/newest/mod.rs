@@ -7,7 +7,7 @@
 mod codec;
 
 use crate::request::{Disposal, Ends, Request};
-use crate::store::{self, Bytes, LogPlace, Place, Whereabouts};
+use crate::store::{self, Bytes, LogPlace, Place, Stored, Whereabouts};
 use crate::{
     Answer, Delivery, DropReason, Effect, Glance, Glimpse, Inspect, Loss, Losses, QueueMachine, Standing,
     Status,
@@ -395,6 +395,10 @@ impl<E: Ends> QueueMachine<E> for Newest<E> {
     }
 
     fn places(&self) -> Vec<Place> {
+        Vec::new()
+    }
+
+    fn stored(&self) -> Vec<Stored> {
         Vec::new()
     }
 

@@ -335,6 +335,22 @@ impl Store {
             })
     }
 
+    /// What lies in segments, each place once.
+    pub(crate) fn in_segments(&self) -> impl Iterator<Item = Stored> + use<> {
+        let mut stored: BTreeMap<(u32, u32), Stored> = BTreeMap::new();
+        for run in self.runs.iter().filter(|run| run.live > 0 && !run.lost) {
+            if let Home::Segment { place, base } = run.home {
+                let here = stored.entry((place.segment, place.offset)).or_insert(Stored {
+                    first: base,
+                    count: 0,
+                    place,
+                });
+                here.count = here.count.max((run.end - base) as u32);
+            }
+        }
+        stored.into_values()
+    }
+
     /// Makes a tombstone of a run without live messages.
     fn bury(&mut self, at: usize) {
         let run = &mut self.runs[at];

@@ -3,6 +3,7 @@
 mod anywhere;
 mod checkpoints;
 mod seeds;
+mod transfer;
 mod trio;
 mod world;
 

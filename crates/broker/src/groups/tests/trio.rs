@@ -16,6 +16,7 @@ use queue::store::{self, LogPlace};
 use queue::{Answer, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use storage::LogOptions;
 use storage::faulty::{Fault, FaultyFs};
@@ -72,6 +73,10 @@ pub struct Trio {
     disks: Vec<FaultyFs>,
     lives: Vec<Option<Life>>,
     incarnation: u64,
+    /// Which members the nodes are.
+    members: [MemberId; 3],
+    /// Bytes that came by the bulk lane.
+    bulk: AtomicU64,
     pub network: Network,
     /// Nothing goes from the first to the second.
     pub cut: BTreeSet<(u32, u32)>,
@@ -101,6 +106,8 @@ impl Trio {
             disks: NODES.map(|_| FaultyFs::new()).to_vec(),
             lives: NODES.map(|_| None).into(),
             incarnation: 0,
+            members: NODES.map(|node| MemberId::first(NodeId(node))),
+            bulk: AtomicU64::new(0),
             network: Network::default(),
             cut: BTreeSet::new(),
             hung: BTreeSet::new(),
@@ -146,7 +153,7 @@ impl Trio {
         NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let identity = Identity {
             group: GROUP,
-            me: MemberId::first(node),
+            me: self.member(id),
             members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
         };
         let queue = alone.member(identity, self.settings.clone(), act);
@@ -212,6 +219,25 @@ impl Trio {
         std::mem::take(&mut *life.left.lock().unwrap())
     }
 
+    /// The node's disk is gone, and with it the member: it comes back as another one.
+    pub fn wipe(&mut self, id: u32) -> (MemberId, MemberId) {
+        self.crash(id, 0);
+        self.disks[id as usize - 1] = FaultyFs::new();
+        let member = &mut self.members[id as usize - 1];
+        let before = *member;
+        member.life += 1;
+        (before, *member)
+    }
+
+    pub fn member(&self, id: u32) -> MemberId {
+        self.members[id as usize - 1]
+    }
+
+    /// How many bytes came by the bulk lane since somebody asked.
+    pub fn bulk(&self) -> u64 {
+        self.bulk.swap(0, Ordering::Relaxed)
+    }
+
     /// The next thing that this node's disk is to do fails.
     pub fn break_disk(&self, id: u32) {
         self.disks[id as usize - 1].fail_at(1, Fault::Io);
@@ -219,10 +245,15 @@ impl Trio {
 
     /// A tick of all clocks, and everything that follows.
     pub fn tick(&self) {
+        self.tick_only();
+        self.settle();
+    }
+
+    /// A tick of all clocks, and nothing else yet.
+    pub fn tick_only(&self) {
         for life in self.lives.iter().flatten() {
             life.alone.groups.tick();
         }
-        self.settle();
     }
 
     /// So many ticks.
@@ -267,7 +298,10 @@ impl Trio {
                 let groups = &self.life(to).alone.groups;
                 match lane {
                     Lane::Entries => groups.receive(NodeId(from), frame),
-                    Lane::Bulk => groups.bulk(NodeId(from), frame),
+                    Lane::Bulk => {
+                        self.bulk.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                        groups.bulk(NodeId(from), frame);
+                    }
                 }
                 return true;
             }

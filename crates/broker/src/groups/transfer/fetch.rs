@@ -15,6 +15,9 @@ const ASKED_SPANS: usize = 1_024;
 /// The most messages that a question names.
 const ASKED_MESSAGES: u64 = 65_536;
 
+/// No index or term is higher.
+const NUMBER_LIMIT: u64 = 1 << 62;
+
 /// Why an answer can't be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
@@ -302,7 +305,8 @@ impl Contents {
             return Err(Lie::Kind);
         };
         let known = self.at.is_none_or(|known| known == at && self.total == total);
-        if !known || at.index < self.least || total > CONTENTS_LIMIT {
+        let possible = at.index.max(at.term) <= NUMBER_LIMIT;
+        if !known || !possible || at.index < self.least || total > CONTENTS_LIMIT {
             self.restart();
             return Err(Lie::Index);
         }

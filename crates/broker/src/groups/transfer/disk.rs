@@ -1,0 +1,154 @@
+//! What a disk does for transfers: bodies are read for peers, and what peers sent is put into segments.
+
+use super::frame::{Entry, Head, PIECE_BYTES};
+use crate::node::pager::StoreFiles;
+use crate::node::paging::{Found, Paged, Unread, store_place};
+use model::{Ranges, Seq};
+use queue::store::{Bytes, EntryBuilder, Piece, Stored, Whereabouts};
+
+/// Bodies for a peer.
+#[derive(Default)]
+struct Reading {
+    entries: Vec<Entry>,
+    /// Of the entry that is being put together.
+    open: Vec<u8>,
+    bytes: usize,
+    lost: Ranges,
+}
+
+/// Reads for a peer as much as fits a frame, or one message: the entries, and what can't be read, now or later. What
+/// can't be read just now is left out.
+pub fn read_entries(store: &impl Paged, files: &StoreFiles, found: &Whereabouts) -> (Vec<Entry>, Ranges) {
+    let mut reading = Reading::default();
+    for piece in &found.pieces {
+        if !reading.piece(store, files, piece) {
+            break;
+        }
+    }
+    (reading.entries, reading.lost)
+}
+
+impl Reading {
+    /// Whether there is space for more.
+    fn piece(&mut self, store: &impl Paged, files: &StoreFiles, piece: &Piece) -> bool {
+        let mut first = piece.first;
+        for part in &piece.parts {
+            let last = first + u64::from(part.count) - 1;
+            let found = match &part.bytes {
+                Bytes::Memory(block) => Ok(Found::intact(block.clone())),
+                Bytes::Source(source) => store.read(files, *source),
+            };
+            match found {
+                Ok(found) => {
+                    if !self.part(&found, first..=last, part.from as usize) {
+                        return false;
+                    }
+                }
+                Err(Unread::Damaged(_)) => self.lost.push_span(first, last),
+                Err(Unread::Failed(_)) => {}
+            }
+            first = last + 1;
+        }
+        true
+    }
+
+    fn part(&mut self, found: &Found, seqs: std::ops::RangeInclusive<Seq>, from: usize) -> bool {
+        let Found { block, damaged } = found;
+        let mut head: Option<Head> = None;
+        for (seq, at) in seqs.zip(from..) {
+            if damaged.contains(at as u64) || at >= block.len() {
+                self.lost.push(seq);
+                self.close(&mut head);
+                continue;
+            }
+            let bytes = block.slice(at, 1);
+            if self.bytes > 0 && self.bytes + bytes.len() > PIECE_BYTES {
+                self.close(&mut head);
+                return false;
+            }
+            self.bytes += bytes.len();
+            self.open.extend_from_slice(bytes);
+            match &mut head {
+                Some(head) => head.count += 1,
+                None => {
+                    head = Some(Head {
+                        first: seq,
+                        count: 1,
+                        persistent: block.persistent(),
+                        received: block.received(),
+                    });
+                }
+            }
+        }
+        self.close(&mut head);
+        true
+    }
+
+    fn close(&mut self, head: &mut Option<Head>) {
+        let bytes = std::mem::take(&mut self.open);
+        if let Some(head) = head.take() {
+            let bytes = bytes.into();
+            self.entries.push(Entry { head, bytes });
+        }
+    }
+}
+
+/// Puts bodies into segments, synced. What could not be.
+pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) -> (Vec<Stored>, Ranges) {
+    let mut all = Ranges::new();
+    let built = entries.iter().filter_map(|entry| {
+        let Head {
+            first,
+            count,
+            persistent,
+            received,
+        } = entry.head;
+        all.push_span(first, entry.head.last());
+        let block = entry.block()?;
+        let mut built = EntryBuilder::new(persistent, received);
+        built.push(&block, 0, block.len());
+        built.finish();
+        Some((first, count, built))
+    });
+    let stored = write(store, files, built);
+    let mut failed = all;
+    for it in &stored {
+        failed = failed.without(&Ranges::span(it.first, it.first + u64::from(it.count) - 1));
+    }
+    (stored, failed)
+}
+
+/// Copies bodies into segments, synced, as far as they can be read.
+pub fn copy(store: &impl Paged, files: &StoreFiles, pieces: &[Piece]) -> Vec<Stored> {
+    let built = pieces.iter().filter_map(|piece| {
+        let built = store.entry(files, piece, &mut Ranges::new())?;
+        Some((piece.first, piece.count, built))
+    });
+    write(store, files, built)
+}
+
+fn write(
+    store: &impl Paged,
+    files: &StoreFiles,
+    entries: impl Iterator<Item = (Seq, u32, EntryBuilder)>,
+) -> Vec<Stored> {
+    let (mut stored, mut places) = (Vec::new(), Vec::with_capacity(1));
+    let mut result = Ok(());
+    for (first, count, entry) in entries {
+        places.clear();
+        result = files.segments.append(store.owner(), [entry.parts()], &mut places);
+        let (true, Some(place)) = (result.is_ok(), places.first()) else {
+            break;
+        };
+        let place = store_place(*place);
+        stored.push(Stored { first, count, place });
+    }
+    let synced = files.segments.sync(store.owner());
+    if let Err(error) = result.and(synced.inspect_err(|_| stored.clear())) {
+        tracing::error!(
+            area = "storage",
+            "{store:?}: bodies of other nodes cannot be stored: {error}"
+        );
+    }
+    stored
+}

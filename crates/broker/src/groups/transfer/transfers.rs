@@ -1,0 +1,202 @@
+//! What a member fetches and what it answers. Decides what is asked, read and stored next; whoever has the host's lock
+//! carries the orders out after letting go of it.
+
+use super::answer::{Answers, Standing, Task};
+use super::fetch::{Brought, Fetch};
+use super::frame::{Bulk, Entry, Said};
+use crate::groups::node_groups::NodeGroups;
+use cluster::{GroupId, NodeId};
+use model::{Index, Ranges};
+use queue::store::{Piece, Whereabouts};
+use std::sync::Arc;
+use storage::Position;
+
+/// So many stores may be under way while the next question is.
+const STORES: usize = 2;
+/// Ticks before contents are asked for again that could not be used.
+const HOLD: u32 = 50;
+/// Ticks before bodies are looked for again that nobody could give.
+const REST: u32 = 600;
+
+/// Something for a disk or a link to do.
+#[derive(Debug)]
+pub enum Order {
+    Say(NodeId, Said),
+    /// Read the checkpoint that stands here in the log, for a peer.
+    ReadContents(NodeId, Position),
+    /// Read these bodies for a peer.
+    ReadBodies(NodeId, Whereabouts),
+    /// Copy these bodies to segments.
+    Copy(Vec<Piece>),
+    /// Store these bodies in segments.
+    Store(Vec<Entry>),
+}
+
+/// What is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Nothing,
+    /// Contents.
+    Contents,
+    /// Nothing yet: what of the contents' bodies is in the log is copied before.
+    Copies,
+    /// The bodies of contents that are here.
+    Bodies,
+    /// Bodies that this node can't read.
+    Lacking,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Transfers {
+    group: GroupId,
+    groups: Arc<NodeGroups>,
+    pub fetch: Fetch,
+    pub answers: Answers,
+    pub purpose: Purpose,
+    /// Contents at this index or behind it are wanted, of these nodes.
+    pub wanted: Option<(Index, Vec<NodeId>)>,
+    /// Messages that can't be read here.
+    pub lacking: Ranges,
+    pub orders: Vec<Order>,
+    /// Stores and copies that are under way.
+    pub storing: usize,
+    /// It is one of the few of the node that may fetch.
+    may: bool,
+    ticks: bool,
+    /// Ticks until it begins anew.
+    hold: u32,
+}
+
+impl Transfers {
+    pub fn new(group: GroupId, groups: Arc<NodeGroups>) -> Self {
+        Self {
+            group,
+            fetch: Fetch::new(groups.me().1),
+            groups,
+            answers: Answers::default(),
+            purpose: Purpose::Nothing,
+            wanted: None,
+            lacking: Ranges::new(),
+            orders: Vec::new(),
+            storing: 0,
+            may: false,
+            ticks: false,
+            hold: 0,
+        }
+    }
+
+    /// The groups of the node.
+    pub fn groups(&self) -> &Arc<NodeGroups> {
+        &self.groups
+    }
+
+    /// Whether it may begin to fetch.
+    pub fn may_begin(&mut self) -> bool {
+        self.hold == 0 && self.may_fetch()
+    }
+
+    fn may_fetch(&mut self) -> bool {
+        self.may = self.may || self.groups.may_fetch(self.group);
+        self.may
+    }
+
+    /// Nothing is fetched any more; others may.
+    pub fn end(&mut self) {
+        self.fetch.give_up();
+        self.purpose = Purpose::Nothing;
+        self.storing = 0;
+        self.leave();
+    }
+
+    /// What was fetched could not be used: it begins anew, of another node and later.
+    pub fn begin_anew(&mut self) {
+        if let Some((_, nodes)) = &mut self.wanted {
+            nodes.rotate_left(1);
+        }
+        self.hold = HOLD;
+        self.end();
+    }
+
+    /// Nobody could give what is lacking.
+    pub fn rest(&mut self) {
+        self.hold = REST;
+        self.end();
+    }
+
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.may) {
+            self.groups.fetched(self.group);
+        }
+    }
+
+    /// Asks what is to be asked next, if the disk keeps up.
+    pub fn ask(&mut self) {
+        if self.fetch.is_busy()
+            && self.storing < STORES
+            && self.may_fetch()
+            && let Some((to, said)) = self.fetch.ask()
+        {
+            self.orders.push(Order::Say(to, said));
+        }
+    }
+
+    /// So much time has passed.
+    pub fn tick(&mut self) {
+        self.hold = self.hold.saturating_sub(1);
+        self.answers.tick();
+        if let Some((to, said)) = self.fetch.tick() {
+            self.orders.push(Order::Say(to, said));
+        }
+        if self.fetch.is_in_vain() {
+            self.leave();
+        }
+    }
+
+    /// Has itself told of ticks as long as it needs to be.
+    pub fn heed_ticks(&mut self) {
+        let wants = self.fetch.is_busy()
+            || self.wanted.is_some()
+            || !self.lacking.is_empty()
+            || !self.answers.is_idle();
+        if self.ticks != wants {
+            self.ticks = wants;
+            self.groups.ticks(self.group, wants);
+        }
+    }
+
+    /// What a peer has said: an answer, or a question that is answered at once or has to be read for.
+    pub fn hear(&mut self, bulk: &Bulk, here: Standing) -> (Brought, Task) {
+        let from = bulk.from;
+        let Some(said) = Said::decode(&bulk.said) else {
+            tracing::error!(
+                area = "groups",
+                "{:?}: node {} sends what can't be read",
+                self.group,
+                from.0
+            );
+            return (Brought::Nothing, Task::Nothing);
+        };
+        if matches!(said, Said::WantsContents { .. } | Said::WantsBodies { .. }) {
+            let task = self.answers.asked(from, bulk.incarnation, said, here);
+            return (Brought::Nothing, task);
+        }
+        let brought = self.fetch.hear(from, said).unwrap_or_else(|lie| {
+            tracing::error!(
+                area = "groups",
+                "{:?}: node {} answers what can't be ({lie:?}); another one is asked",
+                self.group,
+                from.0
+            );
+            Brought::Nothing
+        });
+        (brought, Task::Nothing)
+    }
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        self.leave();
+        self.groups.ticks(self.group, false);
+    }
+}
