@@ -32,6 +32,9 @@ pub struct Trial {
     pub refused: Vec<Rejected>,
     /// Everything that was said, whether it arrived or not.
     pub said: Vec<(u32, u32, Item)>,
+    /// How many turns of a node brought something, and how often it synced.
+    pub turns: BTreeMap<u32, u32>,
+    pub syncs: BTreeMap<u32, u32>,
     written: BTreeMap<u32, u64>,
     log: BTreeMap<u32, BTreeMap<u64, Bytes>>,
     network: VecDeque<(u32, u32, Bytes)>,
@@ -94,6 +97,8 @@ impl Trial {
 
     fn collect(&mut self, node: u32) {
         let turn = self.node(node).turn();
+        let brings = !(turn.append.is_empty() && turn.send.is_empty() && turn.committed.is_empty());
+        *self.turns.entry(node).or_default() += u32::from(brings);
         if !turn.append.is_empty() {
             self.written.insert(node, turn.number);
         }
@@ -113,6 +118,7 @@ impl Trial {
         if !self.hanging.contains(&node)
             && let Some(number) = self.written.remove(&node)
         {
+            *self.syncs.entry(node).or_default() += 1;
             self.node(node).synced(number);
             self.collect(node);
         }

@@ -373,3 +373,23 @@ fn a_member_that_is_a_little_behind_is_sent_what_memory_has_and_nothing_is_read_
     let reads = |e: &&(u32, Event)| matches!(e.1, Event::Read { .. });
     assert_eq!(trial.events.iter().find(reads), None);
 }
+
+#[test]
+fn an_entry_alone_takes_one_sync_and_two_turns_of_each_member_until_its_leader_tells_of_it() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    (trial.turns, trial.syncs) = Default::default();
+    let index = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    let told = |trial: &Trial| {
+        trial
+            .committed
+            .iter()
+            .any(|(node, entry)| (*node, entry.at.index) == (1, index))
+    };
+    while !told(&trial) {
+        assert!(trial.step());
+    }
+    assert!(trial.turns.values().all(|turns| *turns <= 2), "{:?}", trial.turns);
+    assert!(trial.syncs.values().all(|syncs| *syncs <= 1), "{:?}", trial.syncs);
+    assert_eq!((trial.turns[&1], trial.syncs[&1]), (2, 1));
+}
