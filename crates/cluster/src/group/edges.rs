@@ -112,6 +112,32 @@ fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_conte
     assert_eq!((status.base, status.committed), (Mark { index: 5, term: 2 }, 5));
 }
 
+#[test]
+fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_no_more_and_sleeps() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut offer = message(MessageType::MsgSnapshot, 1);
+    let metadata = offer.mut_snapshot().mut_metadata();
+    (metadata.index, metadata.term) = (2, 1);
+    metadata.set_conf_state(Membership::of(&[m(1), m(2)]).to_state());
+    tell(&mut groups, offer).unwrap();
+    synced_turn(&mut groups);
+    let mut append = message(MessageType::MsgAppend, 1);
+    let entries = [1, 2].map(|index| entry(Mark { index, term: 1 }, 0, Bytes::new()).unwrap());
+    (append.entries, append.commit) = (entries.to_vec().into(), 2);
+    tell(&mut groups, append).unwrap();
+    synced_turn(&mut groups);
+    let mut sleep = message(MessageType::MsgHeartbeat, 1);
+    (sleep.index, sleep.commit) = (2, 2);
+    let mut frame = FrameWriter::new(1);
+    frame.put(&Item::Sleep(GROUP, sleep));
+    groups.receive(NodeId(2), &frame.finish()).unwrap();
+    assert!(!groups.status(GROUP).unwrap().awake);
+    assert!(
+        !groups.installed(GROUP, 2),
+        "nothing is installed over what it has"
+    );
+}
+
 /// A lone voter, ticked until it leads.
 fn lone() -> Groups {
     let mut groups = node(&[m(1)]);

@@ -347,7 +347,9 @@ impl Group {
                 out.events.push(Event::Returned { group, records });
             }
         }
-        if self.installing.as_ref().is_some_and(|offer| offer.term < term) {
+        // What came as entries meanwhile is not waited for: nobody would say that it is there.
+        let of_no_use = |offer: &Message| offer.term < term || self.has(offer);
+        if self.installing.as_deref().is_some_and(of_no_use) {
             self.installing = None;
         }
         let wanted = self.wanted_snapshot();
