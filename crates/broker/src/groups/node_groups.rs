@@ -12,7 +12,7 @@ use cluster::{
 use model::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use storage::{JournalId, Kind, Position};
 
@@ -21,6 +21,12 @@ const TURNS: usize = 16;
 
 /// So many groups of a node fetch contents or bodies at a time.
 const FETCHES: usize = 2;
+
+/// So many turns are made before the first one of them is synced; from then on what is proposed waits for more.
+const BUSY: u64 = 8;
+
+/// So much waits at most to be proposed together.
+const TOGETHER: usize = 16;
 
 /// The time between two ticks.
 const TICK_MS: u128 = 100;
@@ -119,7 +125,11 @@ pub struct NodeGroups {
     state: Mutex<State>,
     observer: OnceLock<Weak<dyn Observer>>,
     mailbox: Mutex<Vec<Mail>>,
+    /// Whether something in it is to be looked at now.
     mail: AtomicBool,
+    /// The numbers of the last turns of which a batch was appended, and synced.
+    appended: AtomicU64,
+    synced: AtomicU64,
     /// Groups whose members are told of ticks.
     ticking: Mutex<BTreeSet<GroupId>>,
     /// Groups whose members fetch something just now.
@@ -146,6 +156,8 @@ impl NodeGroups {
             observer: OnceLock::new(),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
+            appended: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
             ticking: Mutex::default(),
             fetching: Mutex::default(),
         })
@@ -347,8 +359,18 @@ impl NodeGroups {
 
     fn put(&self, mail: Mail) {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = matches!(mail, Mail::Propose(..)) && mailbox.len() < TOGETHER && self.is_busy();
         mailbox.push(mail);
-        self.mail.store(true, Ordering::SeqCst);
+        if !waits {
+            self.mail.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether many turns were made since the last batch that is synced: what is proposed now waits for more of its kind,
+    /// or until the next batch is. That there is one under way is certain then.
+    fn is_busy(&self) -> bool {
+        let synced = self.synced.load(Ordering::SeqCst);
+        self.appended.load(Ordering::SeqCst).saturating_sub(synced) >= BUSY
     }
 
     /// Does this with the groups. Who found them locked meanwhile has left something in the mailbox.
@@ -435,6 +457,7 @@ impl NodeGroups {
         let Some(groups) = self.myself.upgrade() else {
             return;
         };
+        self.appended.store(number, Ordering::SeqCst);
         let promise = Promise::Batch(groups, number);
         self.node.log.append_with(std::iter::once(promise), |batch| {
             for record in records {
@@ -665,6 +688,7 @@ impl Concerned {
 
 impl Batches for NodeGroups {
     fn synced(self: Arc<Self>, number: u64) {
+        self.synced.store(number, Ordering::SeqCst);
         self.bring(Mail::Synced(number));
     }
 }

@@ -62,6 +62,22 @@ fn records_of_many_turns_make_one_batch_on_each_disk() {
 }
 
 #[test]
+fn what_is_published_while_many_turns_wait_for_their_sync_is_proposed_together() {
+    let trio = Trio::new();
+    let leader = trio.leader();
+    trio.settle();
+    trio.left(leader);
+    let before = trio.groups(leader).turns();
+    for number in 1..=200 {
+        assert!(trio.publish(leader, number..=number));
+    }
+    let turns = trio.groups(leader).turns() - before;
+    assert!(turns <= 30, "{turns}");
+    trio.settle();
+    assert_eq!(trio.left(leader).len(), 200);
+}
+
+#[test]
 fn a_message_that_only_its_leader_had_is_gone_with_it_and_was_never_confirmed() {
     for seed in 0..20 {
         let mut trio = Trio::new();
