@@ -33,7 +33,9 @@ struct Peers {
 }
 
 impl Peers {
-    fn new() -> Self {
+    /// `open` says which of the groups there are, bit by bit: few of them make a quick run.
+    fn new(open: u8) -> Self {
+        let open = if open % 16 == 0 { 15 } else { open };
         let settings = || Settings {
             uncommitted_bytes: 4_096,
             message_bytes: 64,
@@ -44,7 +46,7 @@ impl Peers {
         let nodes = (1..=NODES).map(|node| {
             let mut groups = Groups::new(NodeId(node), 1, settings());
             (1..=NODES).for_each(|peer| groups.add_peer(NodeId(peer)));
-            for group in 1..=4 {
+            for group in (1..=4).filter(|group| open >> (group - 1) & 1 == 1) {
                 let (base, members) = members(group);
                 let new = Recovered::at(m(node), base, base.index, members);
                 groups.open(GroupId(group), new).expect("a sound log");
@@ -163,7 +165,10 @@ impl Peers {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut peers = Peers::new();
+    let Some((&open, mut rest)) = input.split_first() else {
+        return;
+    };
+    let mut peers = Peers::new(open);
     // Everything is led when it begins.
     for _ in 0..8 {
         peers.nodes.iter_mut().for_each(Groups::tick);
@@ -172,7 +177,6 @@ fuzz_target!(|input: &[u8]| {
             peers.deliver(8);
         }
     }
-    let mut rest = input;
     while let Some((action, left)) = rest.split_first_chunk::<4>() {
         rest = left;
         peers.act(*action, &mut rest);
