@@ -23,6 +23,13 @@ pub fn resident_bytes() -> u64 {
     kilobytes.unwrap_or(0) << 10
 }
 
+/// The one below which so many of a hundred are. Zero if there are none.
+pub fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(at).copied().unwrap_or_default()
+}
+
 /// Thousandths of a second, as they are printed.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3

@@ -1,22 +1,26 @@
-//! What replicated queues cost: three nodes with real logs in this process.
+//! What replicated queues cost: three nodes with real logs, in this process or each in one of its own.
 #![allow(
     clippy::disallowed_methods,
-    reason = "measurements of real threads by a real clock"
+    reason = "measurements of real threads and processes by a real clock"
 )]
 
+mod behind;
 mod confirms;
 mod figures;
 mod memory;
 mod node;
 
+mod peers;
+mod process;
 mod publisher;
 mod speed;
 
+mod stopped;
 mod trio;
 
 use std::error::Error;
 
-const HELP: &str = "What replicated queues cost: three nodes with real logs in this process.
+const HELP: &str = "What replicated queues cost: three nodes with real logs on this machine.
 
 replicated speed [MESSAGES [BLOCK...]]
     Processor time of 1 kB messages that are published in blocks of so many as fast as they are confirmed, over all
@@ -25,6 +29,12 @@ replicated speed [MESSAGES [BLOCK...]]
 replicated memory [MESSAGES [BLOCK]]
     What a member needs in memory for so many messages in its group's log, when the queue itself is empty: once with
     all three members, once while one of them is away. 10,000,000 in blocks of 100.
+replicated stopped [SECONDS [IDLE]]
+    Three processes, one queue at full speed beside idle ones. One process is stopped (SIGSTOP) for so many seconds:
+    which queues had elections, which were awake, and which members had to fetch a snapshot. 5 seconds, 1,000 queues.
+replicated behind [MEGABYTES]
+    Three processes. One is stopped while so much is published, and catches up while it is published at half the rate:
+    how long that takes beside a copy of a file as long, and what other queues notice. 2,000 MB.
 
 Build it with --release. Directories are made below TMPDIR and removed at the end.";
 
@@ -44,6 +54,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             speed::run(number(&words, 1, 100_000)?, &blocks?)
         }
         "memory" => memory::run(number(&words, 1, 10_000_000)?, number(&words, 2, 100)?),
+        "stopped" => stopped::run(number(&words, 1, 5)?, number(&words, 2, 1_000)?),
+        "behind" => behind::run(number(&words, 1, 2_000)?),
+        // What the two above start; it takes orders from its standard input.
+        "node" => process::run(&words[1..]),
         _ => {
             println!("{HELP}");
             Ok(())

@@ -19,6 +19,7 @@ pub const BUSY: GroupId = GroupId(1);
 
 /// A queue's member on a node.
 pub struct Queue {
+    pub group: GroupId,
     pub hosted: Arc<Hosted<Classic<Ends>>>,
     pub confirms: Arc<Confirms>,
 }
@@ -65,7 +66,11 @@ impl Node {
         };
         let hosted = self.alone.member(identity, settings, act);
         let hosted = hosted.map_err(|why| format!("{why:?}"))?;
-        self.queues.push(Queue { hosted, confirms });
+        self.queues.push(Queue {
+            group,
+            hosted,
+            confirms,
+        });
         Ok(())
     }
 

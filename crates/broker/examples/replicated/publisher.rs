@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// So many publishes may wait for their confirms.
 pub const WINDOW: u64 = 1_000;
 
-/// So many messages are in the queue at most: then all are taken out.
-const KEPT: u64 = 50_000;
+/// So many messages are in the queue at most: then all are taken out. They stay in memory: nothing is written to segments.
+pub const KEPT: u64 = 5_000;
 
 /// The queue is led elsewhere by now.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ pub struct Publisher<'a> {
     outbox: Arc<Outbox>,
     body: Vec<u8>,
     published: u64,
+    pub kept: u64,
 }
 
 impl<'a> Publisher<'a> {
@@ -35,6 +36,7 @@ impl<'a> Publisher<'a> {
             outbox: Arc::new(Outbox::new()),
             body: vec![b'x'; body],
             published: 0,
+            kept: KEPT,
         }
     }
 
@@ -73,7 +75,7 @@ impl<'a> Publisher<'a> {
 
     fn publish_block(&mut self, count: u64) -> Result<(), Moved> {
         let numbers = Ranges::span(self.published + 1, self.published + count);
-        if self.published / KEPT < (self.published + count) / KEPT {
+        if self.published / self.kept < (self.published + count) / self.kept {
             self.purge()?;
         }
         self.published += count;

@@ -66,6 +66,8 @@ pub(crate) struct Group {
     installing: Option<Box<Message>>,
     /// What the host was asked to fetch.
     fetching: Option<Mark>,
+    /// How often it was asked.
+    snapshots: u32,
     /// When the snapshots that are under way were offered, by member.
     offered: Vec<(u64, u32)>,
     awake: bool,
@@ -122,6 +124,7 @@ impl Group {
             reads: Vec::new(),
             installing: None,
             fetching: None,
+            snapshots: 0,
             offered: Vec::new(),
             awake: false,
             campaign_in: None,
@@ -172,6 +175,10 @@ impl Group {
 
     pub fn is_awake(&self) -> bool {
         self.awake
+    }
+
+    pub fn snapshots(&self) -> u32 {
+        self.snapshots
     }
 
     pub fn held_bytes(&self) -> usize {

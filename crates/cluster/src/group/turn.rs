@@ -357,6 +357,7 @@ impl Group {
         if let Some((from, at, members)) = wanted
             && self.fetching != Some(at)
         {
+            self.snapshots += 1;
             out.events.push(Event::Fetch {
                 group,
                 from,

@@ -54,6 +54,8 @@ pub struct Status {
     /// Bytes of bodies in memory.
     pub held_bytes: usize,
     pub members: Membership,
+    /// How often it was told to fetch a snapshot.
+    pub snapshots: u32,
 }
 
 /// The groups of a node.
@@ -157,6 +159,7 @@ impl Groups {
             awake: group.is_awake(),
             held_bytes: group.held_bytes(),
             members: group.membership().clone(),
+            snapshots: group.snapshots(),
         })
     }
 
