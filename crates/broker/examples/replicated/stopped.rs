@@ -32,17 +32,6 @@ pub fn run(seconds: u64, idle: u64) -> Result<(), Box<dyn Error>> {
     let mut all = others;
     all.push(stopped);
     let afterwards = watch(&mut processes, &all, Duration::from_secs(5))?;
-    processes.rate(0)?;
-    let began = Instant::now();
-    while processes.status(stopped)?.of("applied") < processes.status(leader)?.of("last") {
-        thread::sleep(Duration::from_millis(20));
-        if began.elapsed() > LIMIT {
-            return Err("the node that was stopped does not catch up".into());
-        }
-    }
-    processes.leader()?;
-    let quiet = began.elapsed();
-    let (after, there) = (processes.status(leader)?, processes.status(stopped)?);
     println!("{:>32} {:>14} {:>14}", "", "while stopped", "5 s after it");
     let rate = |watched: &Watched, seconds: u64| watched.published / seconds.max(1);
     row(
@@ -60,6 +49,17 @@ pub fn run(seconds: u64, idle: u64) -> Result<(), Box<dyn Error>> {
         while_stopped.awake,
         afterwards.awake,
     );
+    processes.rate(0)?;
+    let began = Instant::now();
+    while processes.status(stopped)?.of("applied") < processes.status(leader)?.of("last") {
+        thread::sleep(Duration::from_millis(20));
+        if began.elapsed() > LIMIT {
+            return Err("the node that was stopped does not catch up".into());
+        }
+    }
+    processes.leader()?;
+    let quiet = began.elapsed();
+    let (after, there) = (processes.status(leader)?, processes.status(stopped)?);
     println!(
         "snapshots on the node that was stopped: {} of idle queues, {} of the busy one; it lacked {} entries of that",
         there.of("snapshots") - at_first.of("snapshots"),
