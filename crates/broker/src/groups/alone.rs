@@ -3,12 +3,13 @@
 use super::hosted::{Act, Hosted};
 use super::node_groups::{Links, NodeGroups};
 use super::start::{Found, Identity, NotOpened};
+use super::starting::read_together;
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
 use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
-use cluster::{Groups, NodeId, Settings};
+use cluster::{Damage, Groups, NodeId, Settings};
 use model::QueueSettings;
 use queue::QueueMachine;
 use std::collections::BTreeMap;
@@ -75,7 +76,7 @@ pub fn open(
 }
 
 impl Alone {
-    /// Opens a member, new or as the log has it.
+    /// Opens a member, new or as the log has it. For several, [`Alone::members`] reads the log once.
     ///
     /// # Errors
     /// It is damaged.
@@ -89,8 +90,37 @@ impl Alone {
         M: QueueMachine<Ends> + Send + 'static,
         M::Record: Send,
     {
-        let found = self.found.remove(&identity.group.0).unwrap_or_default();
-        found.open(&self.groups, identity, settings, act)
+        let opened = self.members(vec![(identity, settings, act)]).pop();
+        opened.unwrap_or(Err(NotOpened::Damaged(Damage::Open)))
+    }
+
+    /// Opens members, in their order: for all of them the log is read once. Those that are damaged are not opened.
+    pub fn members<M>(
+        &mut self,
+        members: Vec<(Identity, QueueSettings, Act)>,
+    ) -> Vec<Result<Arc<Hosted<M>>, NotOpened>>
+    where
+        M: QueueMachine<Ends> + Send + 'static,
+        M::Record: Send,
+    {
+        let (mut starting, mut acts) = (Vec::new(), Vec::new());
+        for (identity, settings, act) in members {
+            let group = identity.group;
+            let found = self.found.remove(&group.0).unwrap_or_default();
+            starting.push(found.begin(&self.groups, identity, settings));
+            acts.push((group, act));
+        }
+        read_together(&self.node.log, &mut starting);
+        let opened = starting.into_iter().zip(acts).map(|(starting, (group, act))| {
+            let opened = starting.and_then(|starting| starting.finish(act));
+            opened.inspect_err(|why| {
+                tracing::error!(
+                    area = "groups",
+                    "{group:?}: this node's member is damaged: {why:?}"
+                );
+            })
+        });
+        opened.collect()
     }
 
     /// The numbers of groups that the log has and that are not open.

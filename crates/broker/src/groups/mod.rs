@@ -29,7 +29,7 @@
 //!
 //! A member has a journal of its own beside its group's entries: checkpoints, where its message store has moved bytes, and how
 //! far it has come. Its store reads and writes segments on the pager's threads, as that of a queue of this node does.
-//! To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`.
+//! To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`, `starting`.
 
 pub mod alone;
 pub mod handle;
@@ -42,6 +42,7 @@ mod node_groups;
 mod replay;
 mod standing;
 mod start;
+mod starting;
 pub mod transfer;
 
 pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
@@ -53,6 +54,7 @@ pub use member_record::{Head, Remembered};
 pub use node_groups::{Links, Member, News, NodeGroups, Observer};
 pub use replay::{Replay, block_at};
 pub use start::{Found, Identity, NotOpened};
+pub use starting::{Starting, read_together};
 
 #[cfg(test)]
 mod tests;

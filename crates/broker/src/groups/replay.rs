@@ -49,19 +49,9 @@ impl<M: QueueMachine<Ends>> Replay<M> {
     /// # Errors
     /// The log can't be read.
     pub fn run(self, log: &NodeLog) -> Result<M, StorageError> {
-        self.run_to(log, 0, &mut |_| Ok(()))
-    }
-
-    /// The same; shows all entries behind the checkpoint, up to index `last` if that is more than what is committed.
-    pub(super) fn run_to(
-        self,
-        log: &NodeLog,
-        last: Index,
-        show: &mut dyn FnMut(Vec<u8>) -> Result<(), StorageError>,
-    ) -> Result<M, StorageError> {
-        let end = self.to.max(last) + 1;
+        let end = self.to + 1;
         let mut replayed = self.begin(log)?;
-        replayed.rest(log, end, show)?;
+        replayed.rest(log, end, &mut |_| Ok(()))?;
         Ok(replayed.finish())
     }
 
@@ -99,6 +89,11 @@ pub(super) struct ReplayedMember<M> {
 }
 
 impl<M: QueueMachine<Ends>> ReplayedMember<M> {
+    /// The index of the entry that comes next.
+    pub(super) fn next(&self) -> Index {
+        self.next
+    }
+
     /// Here it is.
     pub(super) fn entry(&mut self, payload: &[u8]) -> Result<(), StorageError> {
         if self.next <= self.to {

@@ -1,27 +1,25 @@
 //! How a member starts: from what its node's log has of it.
 //!
-//! One pass over the log looks at all groups, and keeps of each the place of its last checkpoint and a few numbers.
-//! Then the contents are made of the checkpoint and of the entries up to what is known to be committed. The bodies of
-//! what is behind that are in memory; there is little of it, since the member's journal says often how far it is.
+//! A first pass over the log looks at all groups, and keeps of each the place of its last checkpoint and a few numbers. Then
+//! the contents are made of the checkpoint and of the entries up to what is known to be committed: of many groups in a
+//! second pass ([`Starting`]). The bodies of what is behind that are in memory; there is little of it, since the member's
+//! journal says often how far it is.
 
-use super::host::ReplicatedHost;
-use super::hosted::{Act, Hosted};
-use super::member_journal::{Kept, MemberJournal, member_journal};
+use super::member_journal::{Kept, member_journal};
 use super::member_record::{Head, Remembered, decode_spares};
-use super::node_groups::{Member, NodeGroups};
+use super::node_groups::NodeGroups;
 use super::replay::Replay;
+use super::starting::Starting;
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
-use crate::node::pager::stored_place;
-use bytes::Bytes;
 use cluster::{Damage, GroupId, Mark, MemberId, Membership, Recovered};
 use model::QueueSettings;
 use queue::QueueMachine;
-use queue::store::Stored;
-use std::sync::{Arc, Weak};
-use storage::{Kind, Position, StorageError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use storage::{GroupEntry, Kind, Position, StorageError};
 
-/// What a node's log has of a group, apart from its entries, which are found there by their indices.
+/// What a node's log has of a group, apart from its entries.
 #[derive(Debug, Default)]
 pub struct Found {
     promise: Vec<u8>,
@@ -30,6 +28,7 @@ pub struct Found {
     kept: Kept,
     /// Records of its own journal that can't be read.
     unreadable: u64,
+    terms: Terms,
 }
 
 /// Why a member isn't opened. It is damaged, and must not vote: it comes back as its node's next life, once its group has
@@ -55,6 +54,11 @@ impl Found {
     /// The log has this of the group. The last record of a kind counts.
     pub fn take(&mut self, kind: Kind, position: Position, payload: &[u8]) {
         match kind {
+            Kind::GROUP => {
+                if let Some((entry, _)) = GroupEntry::decode(payload) {
+                    self.terms.note(entry);
+                }
+            }
             Kind::HARD_STATE => self.promise = payload.to_vec(),
             Kind::MEMBER => match Head::decode(payload) {
                 Some((head, what)) => self.remember(position, head, what),
@@ -86,47 +90,46 @@ impl Found {
         }
     }
 
-    /// Opens the member, which follows.
+    /// Makes what the member has in its checkpoint. The entries behind that come next.
     ///
     /// # Errors
     /// It is damaged: nothing was changed, and nothing counts that it has promised.
-    pub fn open<M>(
+    pub(super) fn begin<M: QueueMachine<Ends>>(
         self,
         groups: &Arc<NodeGroups>,
         identity: Identity,
         settings: QueueSettings,
-        act: Act,
-    ) -> Result<Arc<Hosted<M>>, NotOpened>
-    where
-        M: QueueMachine<Ends> + Send + 'static,
-        M::Record: Send,
-    {
-        let group = identity.group;
+    ) -> Result<Starting<M>, NotOpened> {
+        self.check(&groups.node().log, &identity)?;
+        let Identity { group, me, members } = identity;
         let settings = QueueSettings {
             replicated: true,
             ..settings
         };
-        self.check(&groups.node().log, &identity)
-            .and_then(|()| {
-                let (machine, recovered, own, applied) = self.contents(groups, identity, settings.clone())?;
-                let hosted = Hosted::new(
-                    ReplicatedHost::new(settings, machine, own, applied),
-                    groups.clone(),
-                    act,
-                );
-                let member: Arc<dyn Member> = hosted.clone();
-                let member: Weak<dyn Member> = Arc::downgrade(&member);
-                groups
-                    .open(group, recovered, member)
-                    .map_err(NotOpened::Damaged)?;
-                Ok(hosted)
-            })
-            .inspect_err(|why| {
-                tracing::error!(
-                    area = "groups",
-                    "{group:?}: this node's member is damaged: {why:?}"
-                )
-            })
+        let mut recovered = match &self.kept.checkpoint {
+            Some((_, head)) => Recovered::at(me, head.at, head.at.index, head.members.clone()),
+            None => Recovered::new_group(me, members.clone()),
+        };
+        let known = self.known.unwrap_or(Head {
+            at: Mark::default(),
+            members,
+        });
+        recovered.known(known.at.index, known.members.clone());
+        if !self.promise.is_empty() {
+            recovered.promise(&self.promise).map_err(NotOpened::Damaged)?;
+        }
+        let replay = Replay::new(settings.clone(), group, self.kept.clone(), known.at.index);
+        let replayed = replay.begin(&groups.node().log).map_err(NotOpened::Unreadable)?;
+        Ok(Starting {
+            groups: groups.clone(),
+            group,
+            settings,
+            replayed,
+            recovered,
+            known,
+            kept: self.kept,
+            terms: self.terms,
+        })
     }
 
     /// Whether everything is there that the member has ever answered for.
@@ -167,52 +170,45 @@ impl Found {
             () => Ok(()),
         }
     }
+}
 
-    /// The machine, what its group is opened with, its own journal, and how far it has come.
-    fn contents<M: QueueMachine<Ends>>(
-        mut self,
-        groups: &Arc<NodeGroups>,
-        identity: Identity,
-        settings: QueueSettings,
-    ) -> Result<(M, Recovered, MemberJournal, Mark), NotOpened> {
-        let Identity { group, me, members } = identity;
-        let log = &groups.node().log;
-        let mut recovered = match &self.kept.checkpoint {
-            Some((_, head)) => Recovered::at(me, head.at, head.at.index, head.members.clone()),
-            None => Recovered::new_group(me, members.clone()),
-        };
-        let known = self.known.unwrap_or(Head {
-            at: Mark::default(),
-            members,
-        });
-        recovered.known(known.at.index, known.members.clone());
-        if !self.promise.is_empty() {
-            recovered.promise(&self.promise).map_err(NotOpened::Damaged)?;
+/// The terms of a group's entries: from which index on.
+#[derive(Debug, Default)]
+pub(super) struct Terms(VecDeque<Mark>);
+
+impl Terms {
+    /// An entry was written. What had its index before, and what followed that, is void.
+    fn note(&mut self, entry: GroupEntry) {
+        let GroupEntry { term, index } = entry;
+        while self.0.back().is_some_and(|since| since.index >= index) {
+            self.0.pop_back();
         }
-        let mut damage = None;
-        let mut show = |payload: Vec<u8>| {
-            recovered.entry(&Bytes::from(payload)).map_err(|it| {
-                damage = Some(it);
-                StorageError::Gone {
-                    what: "an entry that follows the one before".to_owned(),
-                }
-            })
-        };
-        let last = log.group_span(group.0).map_or(0, |(_, last)| last);
-        let replay = Replay::<M>::new(settings, group, self.kept.clone(), known.at.index);
-        let machine = replay.run_to(log, last, &mut show);
-        let machine =
-            machine.map_err(|error| damage.map_or(NotOpened::Unreadable(error), NotOpened::Damaged))?;
-        let (segments, owner) = (&groups.node().segments, member_journal(group));
-        for place in machine.places() {
-            if !segments.adopt(owner, stored_place(place)) {
-                tracing::error!(area = "groups", "{owner}: messages in {place:?} are missing");
-            }
+        if self.0.back().is_none_or(|since| since.term != term) {
+            self.0.push_back(Mark { index, term });
         }
-        // What is not there any more was given back, or is fetched again.
-        let is_there = |spare: &Stored| segments.adopt(owner, stored_place(spare.place));
-        self.kept.spares.retain(is_there);
-        let own = MemberJournal::new(groups.clone(), group, self.kept, known.members, known.at.index);
-        Ok((machine, recovered, own, known.at))
+    }
+
+    /// Whether this entry is the one that counts.
+    pub(super) fn has(&self, entry: GroupEntry) -> bool {
+        let behind = self.0.partition_point(|since| since.index <= entry.index);
+        let since = behind.checked_sub(1).and_then(|at| self.0.get(at));
+        since.is_some_and(|since| since.term == entry.term)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_entries_with_one_index_the_term_that_was_written_last_counts() {
+        let mut terms = Terms::default();
+        let written = [(1, 5), (1, 6), (1, 7), (3, 6), (3, 7), (4, 8), (3, 7)];
+        for (term, index) in written {
+            terms.note(GroupEntry { term, index });
+        }
+        let counts = |term, index| terms.has(GroupEntry { term, index });
+        assert!(counts(1, 5) && counts(3, 6) && counts(3, 7));
+        assert!(!counts(1, 6) && !counts(4, 8) && !counts(1, 4));
     }
 }

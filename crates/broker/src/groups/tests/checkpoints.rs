@@ -3,7 +3,7 @@
 use super::trio::{NODES, Trio};
 use super::{others, world::ByHand};
 use crate::groups::alone::{self, Alone};
-use crate::groups::{Hosted, Identity, Links};
+use crate::groups::{Act, Hosted, Identity, Links};
 use crate::node::ends::Ends;
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
@@ -259,13 +259,14 @@ fn many(disk: FaultyFs, count: u64) -> (Arc<ByHand>, Alone, Queues) {
     let dir = Path::new("/data");
     let (node, settings) = (NodeId(1), Settings::default());
     let mut alone = alone::open(world.clone(), dir, options, node, 1, settings, Arc::new(Nowhere)).unwrap();
-    let queues = (1..=count).map(|group| {
+    let members = (1..=count).map(|group| {
         let members = Membership::of(&[me]);
         let group = GroupId(group);
-        let identity = Identity { group, me, members };
-        alone.member(identity, durable(), Box::new(|_| {})).unwrap()
+        let act: Act = Box::new(|_| {});
+        (Identity { group, me, members }, durable(), act)
     });
-    let queues = queues.collect();
+    let queues = alone.members(members.collect());
+    let queues = queues.into_iter().map(Result::unwrap).collect();
     alone.sweep().unwrap();
     for _ in 0..40 {
         alone.groups.tick();

@@ -1,0 +1,130 @@
+//! A member that is being started: its checkpoint is there, and the entries behind it come, in one pass over the log for
+//! many groups, or read by their indices.
+
+use super::host::ReplicatedHost;
+use super::hosted::{Act, Hosted};
+use super::member_journal::{Kept, MemberJournal, member_journal};
+use super::member_record::Head;
+use super::node_groups::{Member, NodeGroups};
+use super::replay::ReplayedMember;
+use super::start::{NotOpened, Terms};
+use crate::node::ends::Ends;
+use crate::node::journal::NodeLog;
+use crate::node::pager::stored_place;
+use bytes::Bytes;
+use cluster::{GroupId, Recovered};
+use model::QueueSettings;
+use queue::QueueMachine;
+use queue::store::Stored;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use storage::{GroupEntry, StorageError};
+
+/// A member whose entries come.
+pub struct Starting<M> {
+    pub(super) groups: Arc<NodeGroups>,
+    pub(super) group: GroupId,
+    pub(super) settings: QueueSettings,
+    pub(super) replayed: ReplayedMember<M>,
+    pub(super) recovered: Recovered,
+    /// How far the contents go.
+    pub(super) known: Head,
+    pub(super) kept: Kept,
+    pub(super) terms: Terms,
+}
+
+impl<M: QueueMachine<Ends>> Starting<M> {
+    /// The log has this of the group; it is taken if it is the entry that comes next.
+    fn show(&mut self, payload: &[u8]) -> Result<(), NotOpened> {
+        match GroupEntry::decode(payload) {
+            Some((entry, _)) if entry.index == self.replayed.next() && self.terms.has(entry) => {
+                self.replayed.entry(payload).map_err(NotOpened::Unreadable)?;
+                let payload = Bytes::copy_from_slice(payload);
+                self.recovered.entry(&payload).map_err(NotOpened::Damaged)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads by their indices what has not come of the entries.
+    fn read_rest(&mut self) -> Result<(), NotOpened> {
+        let log = self.groups.node().log.clone();
+        let last = log.group_span(self.group.0).map_or(0, |(_, last)| last);
+        let end = last.max(self.known.at.index) + 1;
+        let (recovered, mut damage) = (&mut self.recovered, None);
+        let mut show = |payload: Vec<u8>| {
+            recovered.entry(&Bytes::from(payload)).map_err(|it| {
+                damage = Some(it);
+                StorageError::Gone {
+                    what: "an entry that follows the one before".to_owned(),
+                }
+            })
+        };
+        let read = self.replayed.rest(&log, end, &mut show);
+        read.map_err(|error| damage.map_or(NotOpened::Unreadable(error), NotOpened::Damaged))
+    }
+
+    /// All entries have come that a pass has shown: the member opens, and follows.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn finish(mut self, act: Act) -> Result<Arc<Hosted<M>>, NotOpened>
+    where
+        M: Send + 'static,
+        M::Record: Send,
+    {
+        self.read_rest()?;
+        let Self {
+            groups,
+            group,
+            known,
+            mut kept,
+            ..
+        } = self;
+        let machine = self.replayed.finish();
+        let (segments, owner) = (&groups.node().segments, member_journal(group));
+        for place in machine.places() {
+            if !segments.adopt(owner, stored_place(place)) {
+                tracing::error!(area = "groups", "{owner}: messages in {place:?} are missing");
+            }
+        }
+        // What is not there any more was given back, or is fetched again.
+        let is_there = |spare: &Stored| segments.adopt(owner, stored_place(spare.place));
+        kept.spares.retain(is_there);
+        let own = MemberJournal::new(groups.clone(), group, kept, known.members, known.at.index);
+        let host = ReplicatedHost::new(self.settings, machine, own, known.at);
+        let hosted = Hosted::new(host, groups.clone(), act);
+        let member: Arc<dyn Member> = hosted.clone();
+        let member: Weak<dyn Member> = Arc::downgrade(&member);
+        let opened = groups.open(group, self.recovered, member);
+        opened.map_err(NotOpened::Damaged).map(|()| hosted)
+    }
+}
+
+/// Shows what the log has of these members' groups to each of them, in one pass. What the pass can't read, each reads by itself
+/// afterwards.
+pub fn read_together<M: QueueMachine<Ends>>(log: &NodeLog, members: &mut [Result<Starting<M>, NotOpened>]) {
+    let mut by_group: BTreeMap<u64, &mut Result<Starting<M>, NotOpened>> = BTreeMap::new();
+    let mut begin = None;
+    for member in members {
+        if let Ok(starting) = member {
+            let (group, next) = (starting.group.0, starting.replayed.next());
+            if let Some(position) = log.group_position(group, next) {
+                begin = Some(begin.map_or(position, |known| position.min(known)));
+                by_group.insert(group, member);
+            }
+        }
+    }
+    let Some(begin) = begin else { return };
+    let read = log.entries_since(begin, &mut |group, payload| {
+        if let Some(member) = by_group.get_mut(&group)
+            && let Ok(starting) = member
+            && let Err(why) = starting.show(payload)
+        {
+            **member = Err(why);
+        }
+    });
+    if let Err(error) = read {
+        tracing::warn!(area = "groups", "groups are read one by one: {error}");
+    }
+}
