@@ -43,7 +43,7 @@ impl Lane {
         self.contents
             .expiries
             .next_ms()
-            .min(self.contents.retries.next_ms())
+            .min(self.next_retry_ms())
             .min(self.store.retry_ms())
             .min(self.leaving.retry_ms())
     }

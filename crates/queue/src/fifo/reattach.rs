@@ -189,16 +189,19 @@ impl Lane {
             });
         (self.dispatch.ready, self.dispatch.ready_bytes) = (ready, bytes);
         self.recover_retries();
+        self.dispatch.asking = self.is_in_question();
     }
 
-    /// True if there are messages that somebody may hold.
+    /// True if there are messages that somebody may hold. What waits for its next try may have waited long enough.
     fn is_in_question(&self) -> bool {
-        self.store.live() > self.dispatch.ready + self.dispatch.leaving.count()
+        let unready = self.store.live() - self.dispatch.ready;
+        unready > self.dispatch.leaving.count() || self.contents.retries.len() > 0
     }
 
     /// Those of the messages that somebody may hold and nobody claimed yet, and that came back `returns` times, are
     /// added to `claimed` and to `counted`.
-    fn claim(&self, seqs: &Ranges, returns: u32, claimed: &mut SeqSet, counted: &mut SeqSet) {
+    fn claim(&mut self, seqs: &Ranges, returns: u32, claimed: &mut SeqSet, counted: &mut SeqSet) {
+        self.waited(seqs, returns);
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {
             self.dispatch.held_within(first, last, |first, last| {
@@ -225,6 +228,7 @@ impl Lane {
 
     /// What is not claimed stands again where it stood.
     fn bring_back<E: Ends>(&mut self, claimed: &SeqSet, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        self.dispatch.asking = false;
         let mut back = Ranges::new();
         let held = self.dispatch.cursor.saturating_sub(1);
         claimed.others(self.store.low(), held, |first, last| back.push_span(first, last));

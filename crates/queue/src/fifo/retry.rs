@@ -107,8 +107,21 @@ impl Lane {
         }
     }
 
+    /// When a message is to be tried again; `u64::MAX` for never. Not as long as nodes are asked what their consumers hold:
+    /// that the time of one had come, and that it was handed out, is not on record.
+    #[inline]
+    pub(super) fn next_retry_ms(&self) -> u64 {
+        match self.dispatch.asking {
+            true => u64::MAX,
+            false => self.contents.retries.next_ms(),
+        }
+    }
+
     /// Messages whose time has come are ready. True if there are some.
     pub(super) fn retries_due(&mut self, now: Timestamp) -> bool {
+        if self.dispatch.asking {
+            return false;
+        }
         let mut some = false;
         while let Some(seq) = self.contents.retries.pop_due(now.0) {
             self.ready_again(seq, seq);
@@ -138,6 +151,21 @@ impl Lane {
             }
             self.dispatch.ready += to + 1 - from;
             self.dispatch.ready_bytes += bytes;
+        }
+    }
+
+    /// Somebody has those of these messages that wait for their next try and came back so often: they had waited, and were
+    /// handed out again.
+    pub(super) fn waited(&mut self, seqs: &Ranges, returns: u32) {
+        let waiting = self.contents.retries.list().map(|(seq, _)| seq);
+        let handed: Vec<Seq> = waiting.filter(|seq| seqs.contains(*seq)).collect();
+        for seq in handed {
+            if self.counts_returns() && self.contents.times_returned(seq) != returns {
+                continue;
+            }
+            self.contents.retries.remove(seq, seq);
+            let bytes = self.store.bytes_of(seq, seq);
+            self.dispatch.left(seq, seq, bytes);
         }
     }
 

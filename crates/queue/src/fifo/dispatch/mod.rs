@@ -37,6 +37,8 @@ pub(crate) struct Dispatch {
     pub handed: u64,
     /// Messages below may have been delivered in an earlier life of the process.
     pub suspect_below: Seq,
+    /// Nodes are asked what their consumers hold of these messages.
+    pub asking: bool,
 }
 
 impl Default for Dispatch {
@@ -53,6 +55,7 @@ impl Default for Dispatch {
             ready_bytes: 0,
             handed: 0,
             suspect_below: 0,
+            asking: false,
         }
     }
 }
