@@ -207,6 +207,18 @@ impl Cluster {
 
     /// A node's handle says something to the leader of a queue.
     pub fn hear_up(&mut self, from: u32, to: u32, group: GroupId, node: Incarnation, frame: Frame<ToLeader>) {
+        // The links to a node that has started again are others: nothing comes from its earlier ones.
+        if self.over.contains(&node) {
+            return;
+        }
+        for said in frame
+            .messages
+            .iter()
+            .filter(|said| matches!(said, ToLeader::Holds { .. }))
+        {
+            self.ledger
+                .tell(|| format!("{group:?}: node {from} says to {to}: {said:?}"));
+        }
         let Some(access) = self.accesses.get_mut(&(to, group)) else {
             return;
         };
@@ -231,6 +243,14 @@ impl Cluster {
         let Some(access) = access.filter(|access| access.me == node) else {
             return;
         };
+        for said in frame
+            .messages
+            .iter()
+            .filter(|said| matches!(said, ToNode::Answer { .. }))
+        {
+            self.ledger
+                .tell(|| format!("{group:?}: node {from} says to {to}: {said:?}"));
+        }
         access.handle.receive(NodeId(from), frame, &mut orders);
         self.obey(to, group, orders, false);
     }

@@ -308,9 +308,6 @@ impl Cluster {
 
     fn return_these(&mut self, node: u32, group: GroupId, from: Option<u64>, some: &[Given], failed: bool) {
         let seqs = self.let_go(group, some);
-        for (_, id) in some {
-            self.know(group, *id, |known| known.returned += 1);
-        }
         self.ledger
             .tell(|| format!("{group:?} on {node} is given back {some:?}"));
         let consumer = from.map(ConsumerId);

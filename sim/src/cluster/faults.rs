@@ -12,6 +12,8 @@ pub struct Plan {
     one_in: u64,
     /// Disks are lost; members change then only to replace those.
     loses_disks: bool,
+    /// Contents are written down while clients work.
+    pub checkpoints: bool,
 }
 
 impl Plan {
@@ -31,8 +33,13 @@ impl Plan {
         cluster
             .ledger
             .tell(|| format!("one round in {one_in} brings a fault, {weather:?}"));
-        let loses_disks = cluster.random.below(4) == 0;
-        Self { one_in, loses_disks }
+        let loses_disks = cluster.random.below(3) == 0;
+        let checkpoints = cluster.random.chance();
+        Self {
+            one_in,
+            loses_disks,
+            checkpoints,
+        }
     }
 
     /// Something may go wrong.

@@ -35,8 +35,8 @@ pub struct Known {
     pub acked: bool,
     /// A client did not want it.
     pub rejected: bool,
-    /// How often clients gave it back.
-    pub returned: u32,
+    /// How often a leader let it go to a client: so often it may have come back.
+    pub delivered: u32,
 }
 
 /// What a client has, or had until it was done with it.

@@ -10,7 +10,8 @@ impl Cluster {
     pub fn members_changed(&mut self, group: GroupId, index: u64, now: Membership) {
         let before = self.members_of(group);
         members::changed(&mut self.ledger, group, index, now.clone());
-        if now == before {
+        // Who lags behind tells what was so before.
+        if now == before || now != self.members_of(group) {
             return;
         }
         self.ledger
@@ -32,6 +33,13 @@ impl Cluster {
         let book = self.ledger.books.get(&group);
         let last = book.and_then(|book| book.members.last_key_value());
         last.map(|(_, members)| members.clone()).unwrap_or_default()
+    }
+
+    /// Whether a node that is told so is really no member any more: one that was added just now, and has nothing yet, is
+    /// told that by members that don't know of it.
+    pub fn is_removed(&self, group: GroupId, node: u32) -> bool {
+        let me = self.node(node).me();
+        !self.members_of(group).members().any(|member| member == me)
     }
 
     /// Some leader hands its leadership over.

@@ -174,8 +174,11 @@ impl Node {
     ) -> Result<(), String> {
         self.incarnation = incarnation;
         let world = Simulated::new(self.files.clone(), self.clock, random.bits());
+        // Small logs are cut while members lag, others never.
+        let log_bytes = [96 << 10, 256 << 20][random.below(2) as usize];
         let options = LogOptions {
-            file_bytes: 64 << 10,
+            file_bytes: 32 << 10,
+            size_limit: log_bytes,
             make_ahead: false,
             retry_ms: 20,
             ..LogOptions::default()

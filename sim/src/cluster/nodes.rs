@@ -223,9 +223,8 @@ impl Cluster {
     }
 
     /// Some copy of some queue may be written down.
-    #[allow(dead_code)]
     pub fn checkpoint_some(&mut self) {
-        if self.random.below(30) == 0 {
+        if self.random.below(12) == 0 {
             let node = self.random.below(self.nodes.len() as u64) as usize;
             let group = GroupId(1 + self.random.below(self.terms.len() as u64));
             self.nodes[node].checkpoint(group);
@@ -262,8 +261,10 @@ impl Cluster {
                 self.left(id, group, acting[&group], effect);
             }
             ended.into_iter().for_each(|by| self.letters.forget(by));
-            self.access_turns(id);
-            self.clients_are_told(id);
+            if self.node(id).goes_on() {
+                self.access_turns(id);
+                self.clients_are_told(id);
+            }
         }
     }
 
@@ -317,8 +318,8 @@ impl Cluster {
                     ended.extend(term.map(|term| Leadership { group, node, term }));
                 }
                 News::Members { index, members } => self.members_changed(group, index, members),
-                News::Removed => {
-                    let term = copy.leads.take();
+                News::Removed if self.is_removed(group, node) => {
+                    let term = self.node(node).leads(group);
                     ended.extend(term.map(|term| Leadership { group, node, term }));
                     self.ledger
                         .tell(|| format!("{node} is no member of {group:?} any more"));

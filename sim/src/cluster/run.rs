@@ -47,6 +47,9 @@ fn run_in(mut cluster: Cluster) -> Ledger {
         for _ in 0..cluster.random.below(3) {
             cluster.client_acts();
         }
+        if plan.checkpoints {
+            cluster.checkpoint_some();
+        }
         plan.strike(&mut cluster);
         if cluster.random.below(10) == 0 {
             cluster.replace_lost();

@@ -95,9 +95,10 @@ fn check_marks(ledger: &mut Ledger, by: Leadership, seq: Seq, id: Id, length: us
         .delivered_by
         .insert(seq, by)
         .filter(|before| before.term < by.term);
-    let Some(known) = book.known.get(&id) else {
+    let Some(known) = book.known.get_mut(&id) else {
         return ledger.violated("nothing is invented", format!("{by:?} delivers {id}"));
     };
+    known.delivered += 1;
     if known.length != length {
         ledger.violated("bodies stay as they are", format!("{by:?} delivers {id}"));
     }

@@ -26,7 +26,7 @@ pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
         Gone::Dropped(DropReason::MaxLength) => terms.has_limit(),
         Gone::Dropped(DropReason::Expired) => terms.lives_ms(&known.said).is_some_and(expired),
         Gone::Dropped(DropReason::DeliveryLimit) => match terms.settings.delivery_limit {
-            Some(DeliveryLimit::Returns(limit)) => known.returned > limit,
+            Some(DeliveryLimit::Returns(limit)) => known.delivered > limit,
             _ => false,
         },
         Gone::Dropped(DropReason::Purged) => book.purges > 0,
