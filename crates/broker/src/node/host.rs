@@ -58,17 +58,23 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
                 let due = effects.drain(..).chain(promises.drain(..));
                 due.for_each(|effect| act(effect, &mut self.journal));
             }
-            Some(turn) => {
-                for effect in effects.drain(..) {
-                    match self.journal.holds(&effect) {
-                        true => self.held.push_back((turn, effect)),
-                        false => act(effect, &mut self.journal),
-                    }
-                }
-                self.held.extend(promises.drain(..).map(|effect| (turn, effect)));
-                self.let_go(act);
+            Some(turn) => self.hold(turn, &mut act),
+        }
+    }
+
+    /// What the turn ordered waits for its journal, but for what that does not hold. Apart from the turns of queues that one node
+    /// has, which never come here.
+    #[inline(never)]
+    fn hold(&mut self, turn: u64, act: &mut dyn FnMut(M::Effect, &mut J)) {
+        for effect in self.outcome.effects.drain(..) {
+            match self.journal.holds(&effect) {
+                true => self.held.push_back((turn, effect)),
+                false => act(effect, &mut self.journal),
             }
         }
+        let promises = self.outcome.promises.drain(..);
+        self.held.extend(promises.map(|effect| (turn, effect)));
+        self.let_go(act);
     }
 
     /// The journal has come further: calls `act` for the effects of the turns that waited for it.

@@ -104,6 +104,7 @@ impl<E: Ends> Classic<E> {
     }
 
     /// A node asks what became of what it sent.
+    #[cold]
     pub(super) fn recall(
         &self,
         sender: Incarnation,
