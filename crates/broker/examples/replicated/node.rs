@@ -30,10 +30,16 @@ pub struct Node {
 }
 
 impl Node {
-    /// A new node in `dir`, with the busy queue and so many idle ones.
-    pub fn start(id: NodeId, dir: &Path, links: Arc<dyn Links>, idle: u64) -> Result<Self, Box<dyn Error>> {
-        let (world, options, settings) = (System::real(), LogOptions::default(), Settings::default());
-        let alone = alone::open(world, dir, options, id, 1, settings, links);
+    /// A new node in `dir`, with a log of this kind, the busy queue, and so many idle ones.
+    pub fn start(
+        id: NodeId,
+        dir: &Path,
+        links: Arc<dyn Links>,
+        idle: u64,
+        log: LogOptions,
+    ) -> Result<Self, Box<dyn Error>> {
+        let (world, settings) = (System::real(), Settings::default());
+        let alone = alone::open(world, dir, log, id, 1, settings, links);
         let mut node = Self {
             alone: alone.map_err(|error| format!("{error:?}"))?,
             queues: Vec::new(),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use storage::LogOptions;
 
 /// The bodies that are published here.
 pub const BODY: usize = 1_000;
@@ -40,7 +41,13 @@ pub fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
         .map(|(node, port)| port.parse().map(|port| (NodeId(node), port)))
         .collect();
     let links = Peers::connect(id, &ports?)?;
-    let node = Arc::new(Node::start(id, Path::new(dir), links, idle.parse()?)?);
+    let node = Arc::new(Node::start(
+        id,
+        Path::new(dir),
+        links,
+        idle.parse()?,
+        LogOptions::default(),
+    )?);
     peers::listen(listener, node.alone.groups.clone());
     peers::tick(node.alone.groups.clone());
     let published = publish(node.clone());

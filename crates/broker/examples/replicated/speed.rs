@@ -5,13 +5,14 @@ use crate::publisher::{Moved, Publisher, WINDOW};
 use crate::trio::Trio;
 use std::error::Error;
 use std::time::Instant;
+use storage::LogOptions;
 
 const BODY: usize = 1_000;
 /// So many messages wait for the confirm of the one before, each.
 const ALONE: u64 = 500;
 
 pub fn run(messages: u64, blocks: &[u64]) -> Result<(), Box<dyn Error>> {
-    let trio = Trio::start()?;
+    let trio = Trio::start(&LogOptions::default())?;
     let blocks = if blocks.is_empty() { &[1, 10, 100] } else { blocks };
     measure(&trio, messages, blocks).map_err(|Moved| "the leader has changed: start it again".into())
 }

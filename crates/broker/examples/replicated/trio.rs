@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
+use storage::LogOptions;
 
 /// The ways from a node to the others.
 struct Wires {
@@ -40,7 +41,7 @@ pub struct Trio {
 }
 
 impl Trio {
-    pub fn start() -> Result<Self, Box<dyn Error>> {
+    pub fn start(log: &LogOptions) -> Result<Self, Box<dyn Error>> {
         let (mut to, mut from) = (BTreeMap::new(), Vec::new());
         for node in NODES {
             let (sender, receiver) = channel();
@@ -60,7 +61,7 @@ impl Trio {
                 frames: trio.frames.clone(),
             });
             let dir = tempfile::tempdir()?;
-            let node = Arc::new(Node::start(NodeId(id), dir.path(), wires, 0)?);
+            let node = Arc::new(Node::start(NodeId(id), dir.path(), wires, 0, log.clone())?);
             let (groups, cut) = (node.alone.groups.clone(), trio.cut.clone());
             thread::spawn(move || {
                 for (from, frame) in received {
