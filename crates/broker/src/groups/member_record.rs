@@ -22,6 +22,8 @@ const SPARE: u8 = 4;
 const SPARE_BYTES: usize = 24;
 /// Bytes before the membership.
 const HEAD: usize = 19;
+/// Nobody reaches such an index or term.
+const NUMBER_LIMIT: u64 = 1 << 62;
 
 /// By which entry something was so: it is committed, and was applied here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ impl Head {
     pub fn decode(record: &[u8]) -> Option<(Self, Remembered<'_>)> {
         let (head, rest) = record.split_at_checked(HEAD)?;
         let number = |at: usize| Some(u64::from_le_bytes(*head.get(at..)?.first_chunk()?));
+        let number = |at: usize| number(at).filter(|number| *number < NUMBER_LIMIT);
         let (index, term) = (number(1)?, number(9)?);
         let length = u16::from_le_bytes(*head.get(17..)?.first_chunk()?);
         let (members, bytes) = rest.split_at_checked(usize::from(length))?;
@@ -119,6 +122,7 @@ impl Head {
 mod tests {
     use super::*;
     use cluster::{MemberId, NodeId};
+    use proptest::prelude::*;
 
     #[test]
     fn records_are_read_as_they_were_written_and_no_cut_one_is_taken_for_another() {
@@ -142,6 +146,23 @@ mod tests {
             }
             bytes[0] = 9;
             assert_eq!(Head::decode(&bytes), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_bytes_there_are_a_record_is_read_within_them_and_written_again_alike(
+            kind in 0_u8..7,
+            head in prop::collection::vec(any::<u8>(), 18),
+            rest in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let bytes = [vec![kind], head, rest].concat();
+            if let Some((head, what)) = Head::decode(&bytes) {
+                prop_assert!(head.at.index < NUMBER_LIMIT);
+                let mut again = Vec::new();
+                head.encode(what, &mut again);
+                prop_assert_eq!(Head::decode(&again), Some((head, what)));
+            }
         }
     }
 }
