@@ -1,9 +1,13 @@
 //! Members that lag, are new, or have lost something: they get contents and bodies of others, whatever happens meanwhile.
 
 use super::others;
-use super::trio::{NODES, Trio};
+use super::trio::{Left, NODES, Trio};
 use cluster::Step;
-use model::QueueSettings;
+use model::properties::PropertiesBuilder;
+use model::{Block, BlockBuilder, Incarnation, QueueSettings, Sorting, Timestamp};
+use queue::{Origin, Request};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Messages are larger than memory has room for.
 fn deep() -> Trio {
@@ -155,4 +159,153 @@ fn whichever_end_dies_at_whatever_moment_of_a_transfer_it_ends_with_everything()
             has(&trio, lost, 1..=45);
         }
     }
+}
+
+/// Takes and acknowledges what there is, from whoever leads, until nothing is left: which numbers came.
+fn consume(trio: &Trio) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for _ in 0..2_000 {
+        let leader = trio.leader();
+        trio.left(leader);
+        trio.get(leader);
+        trio.settle();
+        let left = trio.left(leader);
+        if left.is_empty() {
+            // It waits for its disk or for others, or leads no more.
+            trio.ticks(2);
+        }
+        for left in left {
+            match left {
+                Left::Got(number, seq) => {
+                    found.insert(number);
+                    trio.ack(leader, seq);
+                }
+                Left::Empty if trio.messages(leader) == Some(0) => return found,
+                _ => {}
+            }
+        }
+        trio.settle();
+    }
+    panic!("{} came, and it has no end", found.len());
+}
+
+#[test]
+fn what_one_disk_has_lost_is_healed_by_the_others_and_nothing_is_missing() {
+    for each in [400, 5_000] {
+        let trio = deep();
+        let leader = trio.leader();
+        publish(&trio, leader, 1..=300);
+        checkpoint(&trio);
+        let sick = others(leader)[0];
+        trio.rot(sick, each);
+        lead(&trio, sick);
+        assert_eq!(consume(&trio), (1..=300).collect(), "each {each} bytes");
+        assert!(trio.bulk() > 0, "others were asked");
+    }
+}
+
+#[test]
+fn what_no_disk_has_any_more_is_given_up_and_everything_else_is_served() {
+    let trio = deep();
+    let leader = trio.leader();
+    publish(&trio, leader, 1..=300);
+    checkpoint(&trio);
+    NODES.iter().for_each(|id| trio.rot(*id, 2_000));
+    let found = consume(&trio);
+    assert!((100..300).contains(&found.len()), "{}", found.len());
+    assert_eq!(NODES.map(|id| trio.messages(id)), [Some(0); 3]);
+}
+
+/// Messages of these numbers, some more urgent than others.
+fn urgent(numbers: std::ops::RangeInclusive<u64>) -> Arc<Block> {
+    let mut block = BlockBuilder::new();
+    for number in numbers {
+        let properties = PropertiesBuilder::new().priority((number % 4) as u8).encode();
+        block.push(b"", b"q", &properties, format!("{number:50}").as_bytes());
+    }
+    Arc::new(block.finish(true, Timestamp(1)))
+}
+
+#[test]
+fn lanes_marks_of_senders_and_what_was_handed_out_come_with_the_contents() {
+    let settings = QueueSettings {
+        durable: true,
+        sorting: Sorting::Priority(3),
+        ..QueueSettings::default()
+    };
+    let mut trio = Trio::with(settings, 8 << 10, u64::MAX);
+    let leader = trio.leader();
+    let sent = |first| Request::EnqueueFrom {
+        origin: Box::new(Origin {
+            sender: Incarnation(9),
+            first,
+        }),
+        block: urgent(first..=first + 99),
+        receipt: None,
+    };
+    let submit = |trio: &Trio, to, request| {
+        assert!(trio.queue(to).submit(Timestamp(1), request).is_ok());
+        trio.settle();
+    };
+    submit(&trio, leader, sent(1));
+    submit(&trio, leader, sent(101));
+    for _ in 0..3 {
+        let seq = trio.take_next(leader).unwrap();
+        trio.ack(leader, seq);
+    }
+    // It holds this one, and nobody is told whether it was delivered.
+    trio.take_next(leader).unwrap();
+    trio.settle();
+    checkpoint(&trio);
+    let lost = others(leader)[0];
+    replace(&mut trio, lost);
+    is_member(&trio, lost);
+    trio.ticks(30);
+    assert_eq!(trio.messages(lost), Some(197));
+    lead(&trio, lost);
+    submit(&trio, lost, sent(101));
+    assert_eq!(trio.messages(lost), Some(197), "that was taken before");
+    let mut expected: Vec<u64> = (1..=200).collect();
+    expected.sort_by_key(|number| (3 - number % 4, *number));
+    assert_eq!(trio.drain(lost), expected[3..]);
+}
+
+#[test]
+fn a_deep_queue_whose_log_is_reused_all_the_time_is_transferred_while_messages_come_and_go() {
+    let settings = QueueSettings {
+        durable: true,
+        ..QueueSettings::default()
+    };
+    let mut trio = Trio::with(settings, 256 << 10, 1 << 20);
+    trio.body = 20;
+    let leader = trio.leader();
+    let mut next = 1;
+    let mut more = |trio: &Trio, leader, blocks: u64| {
+        for _ in 0..blocks {
+            assert!(trio.publish(leader, next..=next + 499));
+            next += 500;
+            trio.settle();
+        }
+        next - 1
+    };
+    more(&trio, leader, 100);
+    let lost = others(leader)[0];
+    replace(&mut trio, lost);
+    is_member(&trio, lost);
+    for _ in 0..20 {
+        let leader = trio.leader();
+        more(&trio, leader, 1);
+        for _ in 0..5 {
+            let seq = trio.take_next(leader).unwrap();
+            trio.ack(leader, seq);
+        }
+        trio.tick();
+    }
+    trio.ticks(150);
+    assert_eq!(NODES.map(|id| trio.messages(id)), [Some(60_000 - 100); 3]);
+    let sent = trio.bulk();
+    assert!(sent > 50_000 * 30, "{sent}");
+    lead(&trio, lost);
+    let seq = trio.take_next(lost);
+    assert_eq!(seq, Some(101));
 }

@@ -238,6 +238,18 @@ impl Trio {
         self.bulk.swap(0, Ordering::Relaxed)
     }
 
+    /// Each so many bytes of this node's segments, one is not what it was.
+    pub fn rot(&self, id: u32, each: usize) {
+        let disk = &self.disks[id as usize - 1];
+        let files = disk.files().into_iter();
+        for path in files.filter(|path| path.starts_with("/data/segments")) {
+            disk.corrupt(&path, |bytes| {
+                let rotten = bytes.iter_mut().skip(300).step_by(each);
+                rotten.for_each(|byte| *byte ^= 0x40);
+            });
+        }
+    }
+
     /// The next thing that this node's disk is to do fails.
     pub fn break_disk(&self, id: u32) {
         self.disks[id as usize - 1].fail_at(1, Fault::Io);

@@ -94,10 +94,33 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     }
 
     fn lack(&mut self, seqs: &Ranges) {
-        self.transfers.lacking.extend(seqs);
+        let here = seqs.without(&self.transfers.nowhere);
+        if self.leads() {
+            let nowhere = seqs.without(&here);
+            self.give_up(nowhere);
+        }
+        if here.without(&self.transfers.lacking).is_empty() {
+            return;
+        }
+        self.transfers.lacking.extend(&here);
         if self.leads() {
             // Somebody else may read them now.
             self.groups().lead_elsewhere(self.group());
+        }
+    }
+
+    /// Nobody can read these: only who decides may give them up.
+    fn give_up(&mut self, seqs: Ranges) {
+        let (group, now) = (self.group(), self.groups().node().now());
+        if let State::Turned(host) = &mut self.state
+            && !seqs.is_empty()
+        {
+            tracing::error!(
+                area = "groups",
+                "{group:?}: {} messages can be read on no node, and are given up",
+                seqs.count()
+            );
+            host.handle(now, Request::GiveUp { seqs });
         }
     }
 
@@ -319,37 +342,29 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         }
     }
 
-    /// What was lacking has come, or nobody has it. Only who decides may give it up, and only if each of the others says that it
-    /// can't read it either.
+    /// What was lacking has come, or could not be had. It is given up only if each of the others said that it can't read it
+    /// either, and then by whoever decides and wants it.
     fn end_lacking(&mut self, missing: &Ranges, sure: bool) {
-        let group = self.group();
-        let (leads, now) = (self.leads(), self.groups().node().now());
-        self.transfers.lacking = match missing.is_empty() || (sure && leads) {
-            true => Ranges::new(),
-            false => missing.clone(),
-        };
+        // What was settled elsewhere meanwhile is settled here soon; whatever else is wanted is asked for again then.
+        self.transfers.lacking = if sure { Ranges::new() } else { missing.clone() };
         if missing.is_empty() {
             return self.transfers.end();
         }
-        let count = missing.count();
-        match &mut self.state {
-            State::Turned(host) if sure && leads => {
-                tracing::error!(
-                    area = "groups",
-                    "{group:?}: {count} messages can be read on no node, and are given up"
-                );
-                let seqs = missing.clone();
-                host.handle(now, Request::GiveUp { seqs });
-                self.transfers.end();
+        if sure {
+            self.transfers.nowhere.extend(missing);
+            self.transfers.end();
+            if self.leads() {
+                self.give_up(missing.clone());
             }
-            _ => {
-                tracing::warn!(
-                    area = "groups",
-                    "{group:?}: {count} messages can't be read here, and nobody could send them; they are asked for again"
-                );
-                self.transfers.rest();
-            }
+            return;
         }
+        tracing::warn!(
+            area = "groups",
+            "{:?}: {} messages can't be read here, and nobody could send them; they are asked for again",
+            self.group(),
+            missing.count()
+        );
+        self.transfers.rest();
     }
 }
 

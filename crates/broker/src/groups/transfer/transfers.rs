@@ -58,6 +58,8 @@ pub struct Transfers {
     pub wanted: Option<(Index, Vec<NodeId>)>,
     /// Messages that can't be read here.
     pub lacking: Ranges,
+    /// Those of which every other member said that it can't read them either.
+    pub nowhere: Ranges,
     pub orders: Vec<Order>,
     /// Stores and copies that are under way.
     pub storing: usize,
@@ -78,6 +80,7 @@ impl Transfers {
             purpose: Purpose::Nothing,
             wanted: None,
             lacking: Ranges::new(),
+            nowhere: Ranges::new(),
             orders: Vec::new(),
             storing: 0,
             may: false,
