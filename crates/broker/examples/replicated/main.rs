@@ -27,7 +27,7 @@ replicated speed [MESSAGES [BLOCK...]]
     three nodes in this process; then what one message alone costs: syncs, frames, turns.
     100,000 messages in blocks of 1, 10 and 100 unless said otherwise.
 replicated memory [MESSAGES [BLOCK]]
-    What a member needs in memory for so many messages in its group's log, when the queue itself is empty: once with
+    What a member needs in memory for so many messages that went through its group's log, when the queue is empty: once with
     all three members, once while one of them is away. 10,000,000 in blocks of 100.
 replicated stopped [SECONDS [IDLE]]
     Three processes, one queue at full speed beside idle ones. One process is stopped (SIGSTOP) for so many seconds:
