@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 400;
 
 /// So many seeds that break an invariant are told of before the others are left out.
 const FAILURES: usize = 5;

@@ -19,6 +19,7 @@ mod invariants;
 pub mod ledger;
 mod letters;
 mod members;
+mod mutant;
 mod network;
 mod node;
 mod nodes;
@@ -26,4 +27,5 @@ mod observed;
 pub mod run;
 mod terms;
 
+pub use mutant::Mutant;
 pub use run::{Outcome, run, run_told};

@@ -1,5 +1,6 @@
 //! A node: its disk, which outlives its processes, and the process, if one runs.
 
+use super::mutant::Mutant;
 use super::network::Network;
 use super::observed::{Observed, Queue};
 use super::terms::Terms;
@@ -151,8 +152,10 @@ impl Node {
     /// Everything that it ever had is lost: it comes back as another member.
     pub fn wipe(&mut self) {
         self.files = FaultyFs::new();
-        self.life += 1;
-        self.groups.clear();
+        self.life += u32::from(!Mutant::SameLife.is_on());
+        if !Mutant::SameLife.is_on() {
+            self.groups.clear();
+        }
     }
 
     /// Whether a process runs and goes on.
@@ -173,6 +176,9 @@ impl Node {
         random: &mut Random,
     ) -> Result<(), String> {
         self.incarnation = incarnation;
+        if Mutant::DisksLie.is_on() {
+            self.files.set_lying();
+        }
         let world = Simulated::new(self.files.clone(), self.clock, random.bits());
         // Small logs are cut while members lag, others never.
         let log_bytes = [96 << 10, 256 << 20][random.below(2) as usize];

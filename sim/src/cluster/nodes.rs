@@ -6,6 +6,7 @@ use super::history::Id;
 use super::invariants::{agreed, deliveries, leaders};
 use super::ledger::{Leadership, Ledger};
 use super::letters::UnderWay;
+use super::mutant::Mutant;
 use super::network::{Network, Said};
 use super::node::Node;
 use super::terms::{DEAD, Terms};
@@ -105,7 +106,12 @@ impl Cluster {
             return;
         }
         self.incarnations += 1;
-        let (ids, incarnation) = (self.ids(), self.incarnations);
+        let before = self.node(id).incarnation;
+        let incarnation = match Mutant::OldIncarnation.is_on() && before > 0 {
+            true => before,
+            false => self.incarnations,
+        };
+        let ids = self.ids();
         self.ledger.trouble(id);
         let node = &mut self.nodes[id as usize - 1];
         let before = node.incarnation;

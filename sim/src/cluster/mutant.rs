@@ -1,0 +1,34 @@
+//! What surrounds nodes wrongly: each of these must be found, as what the code itself does wrong
+//! (`model::Mutant`, `cluster::mutant::Mutant`).
+
+use std::cell::Cell;
+
+/// What is done wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// Disks tell that something is durable without having synced.
+    DisksLie,
+    /// A node whose disk was lost comes back as the member that it was.
+    SameLife,
+    /// A node starts with the number of the start before.
+    OldIncarnation,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::DisksLie, Self::SameLife, Self::OldIncarnation];
+
+    /// Whether this is done wrong in this thread.
+    pub fn is_on(self) -> bool {
+        NOW.get() == Some(self)
+    }
+
+    /// What is done wrong in this thread from now on.
+    pub fn turn_on(mutant: Option<Self>) {
+        NOW.set(mutant);
+    }
+}
+
+thread_local! {
+    static NOW: Cell<Option<Mutant>> = const { Cell::new(None) };
+}
