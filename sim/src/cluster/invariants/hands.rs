@@ -20,8 +20,7 @@ pub fn given(ledger: &mut Ledger, group: GroupId, node: u32, consumer: Option<u6
     };
     let before = book.hands.insert(seq, held);
     let acked = book.acked.remove(&seq);
-    let is_known = |held: &Held| held.node == node || ledger.is_well_since(held.node, held.since);
-    if let Some(before) = before.filter(is_known) {
+    if let Some(before) = before.filter(|held| ledger.is_well_since(held.node, held.since)) {
         let what = format!("{group:?}: {seq} ({id}) goes to {consumer:?} on {node}, and {before:?}");
         ledger.violated("a message is in one client's hands", what);
     }
