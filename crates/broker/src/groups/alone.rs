@@ -1,7 +1,8 @@
 //! A node that has groups and nothing else: for tests and measurements.
 
 use super::hosted::{Act, Hosted};
-use super::node_groups::{Links, NodeGroups};
+use super::member::Links;
+use super::node_groups::NodeGroups;
 use super::start::{Found, Identity, NotOpened};
 use super::starting::read_together;
 use crate::node::ends::Ends;

@@ -1,8 +1,9 @@
 //! The host of a machine of which several nodes have a copy: it follows, or decides.
 
 use super::journal::ReplicatedJournal;
+use super::member::News;
 use super::member_journal::MemberJournal;
-use super::node_groups::{News, NodeGroups};
+use super::node_groups::NodeGroups;
 use super::replay::Replay;
 use super::transfer::{Next, Transfers, part};
 use crate::node::ends::Ends;

@@ -1,8 +1,9 @@
 //! A replicated machine with its inbox: what the groups of a node tell, and what is asked of it.
 
 use super::host::ReplicatedHost;
+use super::member::{Member, News};
 use super::member_journal::member_journal;
-use super::node_groups::{Member, News, NodeGroups};
+use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::transfer::{Order, copy, read_entries, store_entries, without_places};
 use crate::node::ends::Ends;

@@ -1,15 +1,15 @@
 //! A node's groups, turned by whoever brings them something.
 
+use super::member::{Links, Member, News, Observer};
 use super::standing::Standing;
-use super::transfer::{self, Bulk, Said};
+use super::state::{Concerned, Mail, State};
+use super::transfer::Said;
 use crate::node::Node;
 use crate::node::promise::{Batches, Promise};
 use bytes::Bytes;
 use cluster::{
-    Committed, Damage, Disk, Event, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered,
-    Refused, Status, Step,
+    Damage, Disk, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Refused, Status, Step,
 };
-use model::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,84 +37,6 @@ const AWAY_TICKS: u32 = 600;
 /// How much of a group's log is read at once for a member that lags, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// The way to other nodes.
-pub trait Links: Send + Sync {
-    /// Sends a frame to a peer, behind those before it; it may be lost. Called under the lock of the groups: it waits
-    /// for nothing and brings the groups nothing.
-    fn send(&self, to: NodeId, frame: Bytes);
-
-    /// The same for contents and bodies, in a lane of their own: what is sent here delays no frame of the other one.
-    fn bulk(&self, to: NodeId, frame: Bytes);
-}
-
-/// Who decides which groups and members there are, and what becomes of peers.
-pub trait Observer: Send + Sync {
-    /// Takes note of it: [`Event::Lost`], [`Event::Gone`], [`Event::Unknown`], [`Event::Suspected`] or
-    /// [`Event::Heard`]. Called without a lock.
-    fn observe(&self, event: Event);
-}
-
-/// Whose a group's member on this node is.
-pub trait Member: Send + Sync {
-    /// Puts this into its inbox. Called under the lock of the groups.
-    fn tell(&self, news: Vec<News>);
-
-    /// Looks into its inbox, unless somebody has it who will look afterwards. Called without a lock.
-    fn turn(self: Arc<Self>);
-}
-
-/// What a member is told, in the order in which it is so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
-    /// This is committed, and synced here. Its record is empty if it is none of the host's.
-    Committed(Committed),
-    /// It leads, in this term, and everything that was committed before has been told.
-    Leads { term: u64 },
-    /// A majority had elected nobody else when this was asked with [`NodeGroups::prove`].
-    Proven { term: u64 },
-    /// It leads no longer. What was proposed and is not committed may never be.
-    Deposed,
-    /// Somebody else leads, or nobody.
-    Leader(Option<MemberId>),
-    /// These are the members from this index on. Told before the entries that the same turn commits.
-    Members { index: u64, members: Membership },
-    /// The log wants to use the file again that ends here: what it has of the group before is to be needed no more.
-    Reclaim(Position),
-    /// A member elsewhere needs contents, and the last checkpoint's are too old for it: a later one is to be taken.
-    Checkpoint,
-    /// The entries up to here can't be had any more: the contents are to be fetched, from this member or from another
-    /// one. Once they are durable, [`NodeGroups::installed`] is called.
-    Fetch {
-        from: MemberId,
-        at: Mark,
-        members: Membership,
-    },
-    /// The member was removed from its group.
-    Removed,
-    /// These messages are there, and their bytes can't be read here.
-    Lacks(Ranges),
-    /// What a peer's member of the group sent beside entries.
-    Bulk(Bulk),
-    /// So much time has passed: for what is asked again, or given up. Told while it wants ticks.
-    Tick,
-}
-
-/// What is brought to the groups.
-enum Mail {
-    Frame(NodeId, Bytes),
-    Tick(Disk),
-    Synced(u64),
-    Suspect(NodeId),
-    Propose(GroupId, u64, Vec<Bytes>),
-    Prove(GroupId, u64),
-    Read(GroupId, u64, Option<Vec<Bytes>>),
-    Bulk(NodeId, Bytes),
-    Installed(GroupId, u64),
-    Checkpointed(GroupId, u64, u64),
-    Reclaim(Vec<GroupId>, Position),
-    LeadElsewhere(GroupId),
-}
-
 /// A node's members of all groups. See the module.
 pub struct NodeGroups {
     myself: Weak<Self>,
@@ -134,11 +56,6 @@ pub struct NodeGroups {
     ticking: Mutex<BTreeSet<GroupId>>,
     /// Groups whose members fetch something just now.
     fetching: Mutex<BTreeSet<GroupId>>,
-}
-
-struct State {
-    groups: Groups,
-    standings: BTreeMap<GroupId, Standing>,
 }
 
 impl NodeGroups {
@@ -482,207 +399,6 @@ impl NodeGroups {
             let payloads = payloads.map(|read| read.into_iter().map(Bytes::from).collect());
             groups.bring(Mail::Read(group, from, payloads.ok()));
         });
-    }
-}
-
-impl State {
-    fn take(&mut self, mail: Mail, concerned: &mut Concerned) {
-        if let Mail::Bulk(from, frame) = mail {
-            return self.take_bulk(from, &frame, concerned);
-        }
-        let Self { groups, standings } = self;
-        match mail {
-            Mail::Frame(from, frame) => {
-                if let Err(rejected) = groups.receive(from, &frame) {
-                    tracing::error!(area = "groups", "a frame of node {}: {rejected:?}", from.0);
-                }
-            }
-            Mail::Tick(disk) => {
-                groups.disk(disk);
-                groups.tick();
-            }
-            Mail::Synced(number) => groups.synced(number),
-            Mail::Suspect(peer) => groups.suspect(peer),
-            Mail::Propose(group, term, records) => {
-                if let Some(standing) = standings.get_mut(&group) {
-                    standing.propose(group, term, records, groups);
-                }
-            }
-            Mail::Prove(group, term) => {
-                if let Some(standing) = standings.get_mut(&group) {
-                    standing.prove(group, term, groups);
-                }
-            }
-            Mail::Read(group, from, Some(payloads)) => groups.fetched(group, from, &payloads),
-            Mail::Read(group, from, None) => self.unreadable(group, from, concerned),
-            Mail::LeadElsewhere(group) => drop(groups.hand_over_group(group)),
-            Mail::Installed(group, index) => {
-                if !groups.installed(group, index) {
-                    tracing::debug!(
-                        area = "groups",
-                        "{group:?}: contents at {index} are not waited for"
-                    );
-                }
-            }
-            Mail::Checkpointed(group, index, keep) => groups.checkpointed(group, index, keep),
-            Mail::Reclaim(of, before) => of
-                .into_iter()
-                .for_each(|group| concerned.tell_one(group, standings, News::Reclaim(before))),
-            Mail::Bulk(..) => {}
-        }
-    }
-
-    /// Entries that another member lacks are gone from the log, or damaged. The log begins behind the last checkpoint then,
-    /// so that the member is sent contents; if there is no such checkpoint, one is to be taken.
-    fn unreadable(&mut self, group: GroupId, from: u64, concerned: &mut Concerned) {
-        self.groups.checkpointed(group, 0, u64::MAX);
-        self.groups.fetched(group, from, &[]);
-        let base = self.groups.status(group).map_or(0, |status| status.base.index);
-        if base < from {
-            concerned.tell_one(group, &self.standings, News::Checkpoint);
-        }
-    }
-
-    /// A peer of which an earlier start than this is known is gone, and what it says counts no more.
-    fn take_bulk(&mut self, from: NodeId, frame: &Bytes, concerned: &mut Concerned) {
-        let Some((group, bulk)) = transfer::read_header(from, frame) else {
-            tracing::error!(
-                area = "groups",
-                "node {} sends contents that can't be read",
-                from.0
-            );
-            return;
-        };
-        match self.groups.incarnation_of(from) {
-            Some(known) if bulk.incarnation >= known => {
-                concerned.tell_one(group, &self.standings, News::Bulk(bulk))
-            }
-            known => tracing::warn!(
-                area = "groups",
-                "node {} of start {} speaks of contents; known is {known:?}",
-                from.0,
-                bulk.incarnation
-            ),
-        }
-    }
-
-    /// Tells the members what a turn brought. Whether that made the groups have something to say.
-    fn hand_out(
-        &mut self,
-        committed: Vec<Committed>,
-        events: Vec<Event>,
-        concerned: &mut Concerned,
-        read: &mut dyn FnMut(GroupId, u64, u64),
-    ) -> bool {
-        let mut more = false;
-        // First who leads: what is committed under another leader than the one that decided it, is not for the latter to let go.
-        for event in &events {
-            self.tell_first(event, concerned);
-        }
-        let Self { groups, standings } = self;
-        let mut committed = committed.into_iter().peekable();
-        while let Some(group) = committed.peek().map(|first| first.group) {
-            let of_group = std::iter::from_fn(|| committed.next_if(|next| next.group == group));
-            match standings.get_mut(&group) {
-                Some(standing) => {
-                    let news = standing.committed(of_group);
-                    concerned.tell(group, standing, news);
-                    more |= standing.go_on(group, groups);
-                }
-                None => of_group.for_each(drop),
-            }
-        }
-        for event in events {
-            more |= self.tell_last(event, concerned, read);
-        }
-        more
-    }
-
-    /// Who leads and who the members are.
-    fn tell_first(&mut self, event: &Event, concerned: &mut Concerned) {
-        let Self { groups, standings } = self;
-        match event {
-            Event::Leader { group, term, leader } => {
-                if let Some(standing) = standings.get_mut(group) {
-                    let here = groups.status(*group).map(|status| status.me);
-                    let news = standing.led(*term, *leader, here);
-                    concerned.tell(*group, standing, news);
-                }
-            }
-            Event::Members {
-                group,
-                index,
-                members,
-            } => {
-                let (index, members) = (*index, members.clone());
-                concerned.tell_one(*group, standings, News::Members { index, members });
-            }
-            _ => {}
-        }
-    }
-
-    /// Everything else that happened beside what is committed. Whether that made the groups have something to say.
-    fn tell_last(
-        &mut self,
-        event: Event,
-        concerned: &mut Concerned,
-        read: &mut dyn FnMut(GroupId, u64, u64),
-    ) -> bool {
-        let Self { groups, standings } = self;
-        match event {
-            Event::Read { group, from, to } => read(group, from, to),
-            Event::Proven { group, question, .. } => {
-                if let Some(standing) = standings.get_mut(&group) {
-                    let news = standing.proven(question);
-                    concerned.tell(group, standing, news);
-                }
-            }
-            Event::Unproven { group, question } => {
-                if let Some(standing) = standings.get_mut(&group) {
-                    return standing.unproven(group, question, groups);
-                }
-            }
-            Event::Checkpoint(group) => concerned.tell_one(group, standings, News::Checkpoint),
-            Event::Removed(group) => concerned.tell_one(group, standings, News::Removed),
-            Event::Fetch {
-                group,
-                from,
-                at,
-                members,
-            } => concerned.tell_one(group, standings, News::Fetch { from, at, members }),
-            Event::Lost { .. }
-            | Event::Gone { .. }
-            | Event::Unknown { .. }
-            | Event::Suspected(_)
-            | Event::Heard(_) => concerned.observed.push(event),
-            // What was not taken is dropped with the machine that decided it: its member has been told by now.
-            Event::Leader { .. } | Event::Members { .. } | Event::Returned { .. } => {}
-        }
-        false
-    }
-}
-
-/// Whom a turn concerns: members, each once, and what the observer is told.
-#[derive(Default)]
-struct Concerned {
-    members: BTreeMap<GroupId, Arc<dyn Member>>,
-    observed: Vec<Event>,
-}
-
-impl Concerned {
-    fn tell(&mut self, group: GroupId, standing: &Standing, news: Vec<News>) {
-        if !news.is_empty()
-            && let Some(member) = standing.member.upgrade()
-        {
-            member.tell(news);
-            self.members.insert(group, member);
-        }
-    }
-
-    fn tell_one(&mut self, group: GroupId, standings: &BTreeMap<GroupId, Standing>, news: News) {
-        if let Some(standing) = standings.get(&group) {
-            self.tell(group, standing, vec![news]);
-        }
     }
 }
 

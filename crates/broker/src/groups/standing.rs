@@ -1,6 +1,6 @@
 //! How a group's member stands: whether it leads, and what it has proposed that its group does not take yet.
 
-use super::node_groups::{Member, News};
+use super::member::{Member, News};
 use bytes::Bytes;
 use cluster::{Committed, GroupId, Groups, MemberId, Refused};
 use std::collections::VecDeque;

@@ -3,9 +3,10 @@
 
 use super::host::ReplicatedHost;
 use super::hosted::{Act, Hosted};
+use super::member::Member;
 use super::member_journal::{Kept, MemberJournal, member_journal};
 use super::member_record::Head;
-use super::node_groups::{Member, NodeGroups};
+use super::node_groups::NodeGroups;
 use super::replay::ReplayedMember;
 use super::start::{NotOpened, Terms};
 use crate::node::ends::Ends;

@@ -7,7 +7,7 @@ use super::frame::{Entry, Said};
 use super::next::{Contents, Next};
 use super::transfers::{Order, Purpose};
 use crate::groups::host::{ReplicatedHost, State};
-use crate::groups::node_groups::News;
+use crate::groups::member::News;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use bytes::Bytes;
