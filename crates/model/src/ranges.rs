@@ -71,7 +71,9 @@ impl Ranges {
                     left.push_span(at, last);
                     break;
                 };
-                left.push_span(at, begin.saturating_sub(1).min(last));
+                if begin > at {
+                    left.push_span(at, begin - 1);
+                }
                 if end >= last {
                     break;
                 }
