@@ -382,6 +382,10 @@ impl World {
                 self.machines[node].fetching.insert(group, (from, at, members));
                 continue;
             }
+            // Who has offered it has lost it since, with the disk: whoever leads offers another one.
+            if from.life != self.machines[source].life {
+                continue;
+            }
             assert!(
                 self.machines[source].taken.contains_key(&(group, at.index)),
                 "a snapshot was offered that was never taken"
