@@ -267,8 +267,9 @@ impl Group {
         }
     }
 
-    /// A peer stands elsewhere: what is missing is found out by being awake.
-    pub fn compare(&mut self, digest: &Digest) {
+    /// A peer stands elsewhere: what is missing is found out by being awake. Whether it leads there and has to be told, since it
+    /// may sleep: whoever has no vote can't wake it by asking for some.
+    pub fn compare(&mut self, digest: &Digest) -> bool {
         let member = digest.member;
         // Who is no member here and knows of nothing that is missing here disturbs nobody.
         let stranger = self.farewell(member).is_some() && digest.commit <= self.committed();
@@ -280,10 +281,11 @@ impl Group {
                     ..self.digest()
                 })
         {
-            return;
+            return false;
         }
         self.wake();
         self.raw.ping();
+        digest.leader == member && !self.leads()
     }
 
     /// Whether a majority is reachable and nobody leads.

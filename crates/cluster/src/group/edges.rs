@@ -219,6 +219,23 @@ fn a_proposal_is_told_its_index_also_among_others_of_the_turn_and_behind_a_chang
 }
 
 #[test]
+fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_both_sleep() {
+    let mut trial = Trial::new(2, 1);
+    trial.led_by(1);
+    let new = Recovered::new_group(m(2), Membership::of(&[m(1)]));
+    trial.node(2).open(GROUP, new).unwrap();
+    trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
+    trial.ticks_until(60, |t| t.status(2).last == t.status(1).last && t.is_asleep());
+    trial.cuts.insert((2, 1));
+    trial.ticks_until(60, |t| t.has(&Event::Suspected(NodeId(2))));
+    let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.ticks_until(60, Trial::is_asleep);
+    assert!(trial.status(2).last < x, "its leader takes it for gone");
+    trial.cuts.clear();
+    trial.ticks_until(60, |t| t.status(2).committed == x && t.is_asleep());
+}
+
+#[test]
 fn a_transfer_waits_until_the_next_leader_has_everything_and_what_was_committed_goes_on() {
     let mut trial = Trial::new(3, 3);
     trial.led_by(1);

@@ -239,7 +239,12 @@ impl Groups {
         if let Some(gone) = member.farewell(digest.member) {
             self.say_gone(digest.group, from, digest.member, gone);
         }
-        let _ = self.with(digest.group, |group, _, _| group.compare(digest));
+        let told = self.with(digest.group, |group, _, _| {
+            group.compare(digest).then(|| group.digest())
+        });
+        if let Ok(Some(own)) = told {
+            self.out.send.push((from, Item::Digest(own)));
+        }
     }
 
     /// The link to a peer is down, or its host knows otherwise that it doesn't answer.
