@@ -52,6 +52,13 @@ pub struct Running {
     ticked: Duration,
 }
 
+impl Drop for Running {
+    /// Its threads hold what holds them.
+    fn drop(&mut self) {
+        self.world.abandon();
+    }
+}
+
 /// Its copy of a queue.
 pub struct Copy {
     observed: Arc<Observed>,
@@ -302,7 +309,7 @@ impl Node {
             true => self.files.crash(seed),
             false => self.files.kill(),
         };
-        running.world.abandon();
+        drop(running);
         (self.paused, self.is_doomed) = (None, false);
     }
 
