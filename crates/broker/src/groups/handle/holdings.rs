@@ -153,6 +153,13 @@ impl Holdings {
         settled.chain(&held).any(|(_, seqs)| seqs.contains(seq))
     }
 
+    /// True if this one has it: what it had before may be another one's by now.
+    #[cfg(test)]
+    pub fn is_held_by(&self, consumer: Option<ConsumerId>, seq: model::Seq) -> bool {
+        let holding = self.by_consumer.get(&consumer);
+        holding.is_some_and(|it| it.all().iter().any(|(_, seqs)| seqs.contains(seq)))
+    }
+
     /// True if nothing that is claimed waits for an answer.
     #[cfg(test)]
     pub fn all_counts(&self) -> bool {

@@ -45,3 +45,31 @@ proptest! {
         run(&steps, counts_returns);
     }
 }
+
+#[test]
+fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
+    let steps = [
+        Step::Publish(0, 1),
+        Step::Consume(1, 0),
+        Step::Settle,
+        Step::Publish(1, 3),
+        Step::Consume(2, 2),
+        Step::Publish(1, 1),
+        Step::Cut(0, 1),
+        Step::Ticks(6),
+        Step::Ticks(7),
+        Step::Publish(2, 3),
+        Step::Settle,
+        Step::Consume(1, 0),
+        Step::Cut(0, 2),
+        Step::Publish(2, 1),
+        Step::Ticks(7),
+        Step::Heal,
+        Step::Ticks(3),
+        Step::Settle,
+        Step::Crash(2),
+        Step::Settle,
+        Step::Ack(1, 0),
+    ];
+    run(&steps, false);
+}

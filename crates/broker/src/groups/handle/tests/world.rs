@@ -300,7 +300,7 @@ impl World {
             },
             None => {
                 // What does not count any more is passed over.
-                if self.nodes[node].handle.holdings.has(seq) {
+                if self.nodes[node].handle.holdings.is_held_by(consumer, seq) {
                     self.acked.insert(number);
                 }
                 if self.nodes[node].apart {
