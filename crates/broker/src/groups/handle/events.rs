@@ -1,7 +1,6 @@
 //! What the queue's machine has for a node: it comes to the node's outbox as what it has for clients of the leader comes
 //! to theirs.
 
-use super::holdings::without;
 use super::message::ToNode;
 use super::peer::{Asked, CHANNEL, Keeps, Numbers, Peer, Phase, Requests};
 use crate::clients::outbox::{Event, Outbox, Question};
@@ -120,7 +119,7 @@ impl Peer {
         for part in held {
             let given = self.given.entry(part.consumer).or_default();
             let set = if said { &mut given.now } else { &mut given.before };
-            let counts = without(&part.seqs, &discard);
+            let counts = part.seqs.without(&discard);
             counts.spans().for_each(|(first, last)| set.add(first, last));
         }
         self.parts -= 1;
@@ -141,11 +140,11 @@ impl Peer {
                 consumer, delivery, ..
             } => self.pass_on(consumer, delivery, requests),
             Event::Confirm { numbers, .. } => match self.said.last_mut() {
-                Some(ToNode::Confirmed(said)) => add(said, &numbers),
+                Some(ToNode::Confirmed(said)) => said.extend(&numbers),
                 _ => self.said.push(ToNode::Confirmed(numbers)),
             },
             Event::Reject { numbers, .. } => match self.said.last_mut() {
-                Some(ToNode::Rejected(said)) => add(said, &numbers),
+                Some(ToNode::Rejected(said)) => said.extend(&numbers),
                 _ => self.said.push(ToNode::Rejected(numbers)),
             },
             Event::Answer {
@@ -232,7 +231,7 @@ impl Peer {
                         (Answer::Discard(discard), Some(Asked::Holds { held, .. })) if self.spoken => {
                             let mut counts = Ranges::new();
                             held.iter()
-                                .for_each(|part| add(&mut counts, &without(&part.seqs, &discard)));
+                                .for_each(|part| counts.extend(&part.seqs.without(&discard)));
                             (None, counts, true)
                         }
                         _ => continue,
@@ -257,9 +256,4 @@ impl Peer {
         };
         !self.questions.contains_key(&last) && !self.questions.values().any(waits)
     }
-}
-
-fn add(ranges: &mut Ranges, more: &Ranges) {
-    more.spans()
-        .for_each(|(first, last)| ranges.push_span(first, last));
 }

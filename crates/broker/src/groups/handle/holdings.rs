@@ -48,17 +48,11 @@ impl Holding {
         if set.is_empty() {
             self.by_returns.remove(&returns);
         }
-        without(seqs, &found)
+        seqs.without(&found)
     }
 
     /// All of it.
     fn all(&self) -> Vec<(u32, Ranges)> {
-        let ranges = |set: &SeqSet| {
-            let mut ranges = Ranges::new();
-            set.spans()
-                .for_each(|(first, last)| ranges.push_span(first, last));
-            ranges
-        };
         self.by_returns
             .iter()
             .map(|(returns, set)| (*returns, ranges(set)))
@@ -340,7 +334,7 @@ impl Claim {
 impl Operation {
     fn forget(&mut self, seqs: &Ranges, returns: u32) {
         for (_, own) in self.seqs.iter_mut().filter(|(own, _)| *own == returns) {
-            *own = without(own, seqs);
+            *own = own.without(seqs);
         }
     }
 }
@@ -385,8 +379,16 @@ fn in_parts(claims: Vec<Claim>) -> VecDeque<Vec<Claim>> {
     parts
 }
 
+/// A set as what is said of it.
+pub fn ranges(set: &SeqSet) -> Ranges {
+    let mut ranges = Ranges::new();
+    set.spans()
+        .for_each(|(first, last)| ranges.push_span(first, last));
+    ranges
+}
+
 /// The numbers that are in both.
-pub fn both(one: &Ranges, other: &Ranges) -> Ranges {
+fn both(one: &Ranges, other: &Ranges) -> Ranges {
     let mut found = Ranges::new();
     let (mut ones, mut others) = (one.spans().peekable(), other.spans().peekable());
     while let (Some((first, last)), Some((from, to))) = (ones.peek(), others.peek()) {
@@ -397,14 +399,4 @@ pub fn both(one: &Ranges, other: &Ranges) -> Ranges {
         }
     }
     found
-}
-
-/// The numbers of one that are not in the other.
-pub fn without(one: &Ranges, other: &Ranges) -> Ranges {
-    let mut set = SeqSet::default();
-    one.spans().for_each(|(first, last)| set.insert(first, last));
-    other.spans().for_each(|(first, last)| set.remove(first, last));
-    let mut rest = Ranges::new();
-    set.spans().for_each(|(first, last)| rest.push_span(first, last));
-    rest
 }

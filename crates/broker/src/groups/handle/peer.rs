@@ -2,7 +2,7 @@
 
 use super::consumer::Consumer;
 use super::credit::{Budget, Credit};
-use super::holdings::{take_of, without};
+use super::holdings::{ranges, take_of};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 use super::session::{Arrival, End};
 use crate::clients::outbox::{self, ChannelId, Outbox};
@@ -348,10 +348,8 @@ impl Peer {
             let given = self.given.entry(part.consumer).or_default();
             let kept = take_of(&mut given.before, &part.seqs);
             kept.spans().for_each(|(first, last)| given.now.add(first, last));
-            part.seqs = without(&part.seqs, &kept);
-            part.seqs
-                .spans()
-                .for_each(|(first, last)| discard.push_span(first, last));
+            part.seqs = part.seqs.without(&kept);
+            discard.extend(&part.seqs);
             others.push(part);
         }
         if self.spoken {
@@ -573,11 +571,4 @@ fn give_back(seqs: SeqSet, consumer: Option<ConsumerId>, failed: bool, requests:
             failed,
         });
     }
-}
-
-fn ranges(set: &SeqSet) -> Ranges {
-    let mut ranges = Ranges::new();
-    set.spans()
-        .for_each(|(first, last)| ranges.push_span(first, last));
-    ranges
 }
