@@ -77,6 +77,8 @@ pub struct Ledger {
     pub leaders: BTreeMap<(GroupId, u64), MemberId>,
     /// By so much clocks have jumped in all.
     pub jumped: Duration,
+    /// By so much some clock was ahead at the most, since its node had waited for one of its threads.
+    pub waited: Duration,
     pub violations: Vec<Violation>,
     /// What happened, in words, if somebody wants to read it.
     pub story: Option<Vec<String>>,

@@ -271,6 +271,12 @@ impl Node {
         ticks
     }
 
+    /// How far the clock of its process is ahead: who waits for a thread that sleeps waits until it goes on.
+    pub fn waited(&self) -> Duration {
+        let shows = self.running.as_ref().map(|running| running.world.elapsed());
+        shows.unwrap_or_default().saturating_sub(self.clock)
+    }
+
     /// Its clock jumps ahead, as after a sleep of the machine.
     pub fn jump(&mut self, time: Duration) {
         self.clock += time;

@@ -250,6 +250,8 @@ impl Cluster {
 
     /// Looks at what nodes have told and what has left them.
     pub fn look(&mut self) {
+        let waited = self.nodes.iter().map(Node::waited).max();
+        self.ledger.waited = self.ledger.waited.max(waited.unwrap_or_default());
         for id in self.ids() {
             let groups: Vec<GroupId> = self.terms.keys().copied().collect();
             let mut ended = Vec::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 const EARLY: Duration = Duration::from_millis(30);
 
 pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
-    let (now, jumped) = (ledger.now, ledger.jumped);
+    let latest = ledger.now + ledger.jumped + ledger.waited + EARLY;
     let Some(book) = ledger.books.get(&group) else {
         return;
     };
@@ -19,7 +19,7 @@ pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
         return;
     };
     let terms = &book.terms;
-    let expired = |ms| known.published + Duration::from_millis(ms) <= now + jumped + EARLY;
+    let expired = |ms| known.published + Duration::from_millis(ms) <= latest;
     let is_right = match how {
         Gone::Settled => known.acked || terms.has_no_ack,
         Gone::Dropped(DropReason::Rejected) => known.rejected,
