@@ -16,7 +16,9 @@ pub struct Settings {
     pub cut_after: u32,
     /// So many leaderships are handed over in a tick.
     pub handovers_a_tick: usize,
-    /// A follower that is sent a snapshot is asked again after this time.
+    /// A snapshot that a follower was offered is offered once more each time that so long has passed without an answer.
+    pub snapshot_again: u32,
+    /// After this time it is offered a later one, if there is one.
     pub snapshot_timeout: u32,
     /// How many bytes of records a group takes that aren't committed yet.
     pub uncommitted_bytes: usize,
@@ -41,6 +43,7 @@ impl Default for Settings {
             hang_after: 10,
             cut_after: 50,
             handovers_a_tick: 2_000,
+            snapshot_again: 10,
             snapshot_timeout: 100,
             uncommitted_bytes: 8 << 20,
             message_bytes: 256 << 10,

@@ -25,6 +25,8 @@ pub struct Trial {
     pub nodes: BTreeMap<u32, Groups>,
     /// From whom to whom nothing gets through.
     pub cuts: BTreeSet<(u32, u32)>,
+    /// The next frame with such an item is lost.
+    pub loses: Option<fn(&Item) -> bool>,
     /// Whose disks don't sync.
     pub hanging: BTreeSet<u32>,
     pub events: Vec<(u32, Event)>,
@@ -86,7 +88,9 @@ impl Trial {
         let Some((from, to, frame)) = self.network.pop_front() else {
             return false;
         };
-        if !self.cuts.contains(&(from, to))
+        let lost = self.loses.take_if(|loses| said(&frame).iter().any(loses));
+        if lost.is_none()
+            && !self.cuts.contains(&(from, to))
             && let Some(groups) = self.nodes.get_mut(&to)
             && let Err(rejected) = groups.receive(NodeId(from), &frame)
         {

@@ -1,11 +1,11 @@
 //! A group's time: elections, sleeping and waking. A group that sleeps isn't turned at all.
 
-use super::{Group, Out};
+use super::{Group, Offer, Out};
 use crate::frame::{Digest, Item};
 use crate::identity::{MemberId, NodeId};
 use crate::settings::Settings;
 use raft::eraftpb::Message;
-use raft::{SnapshotStatus, StateRole};
+use raft::{Progress, ProgressState, SnapshotStatus, StateRole};
 
 impl Group {
     pub fn wake(&mut self) {
@@ -40,17 +40,7 @@ impl Group {
                 .raw
                 .propose_conf_change(Vec::new(), raft::eraftpb::ConfChangeV2::default());
         }
-        let mut late = Vec::new();
-        for (member, age) in &mut self.offered {
-            *age += 1;
-            if *age >= settings.snapshot_timeout {
-                late.push(*member);
-            }
-        }
-        for member in late {
-            self.offered.retain(|(of, _)| *of != member);
-            self.raw.report_snapshot(member, SnapshotStatus::Failure);
-        }
+        self.tick_offers(settings, out);
         if !self.is_quiet(reachable) {
             self.quiet = 0;
             return;
@@ -58,6 +48,31 @@ impl Group {
         self.quiet += 1;
         if self.quiet > settings.heartbeat {
             self.send_to_sleep(reachable, out);
+        }
+    }
+
+    /// Says again what members were offered, since a frame may be lost: whoever fetches it already passes that over. After a
+    /// while another one is offered.
+    fn tick_offers(&mut self, settings: &Settings, out: &mut Out) {
+        for mut offer in std::mem::take(&mut self.offered) {
+            let Message { term, to, .. } = offer.message;
+            let index = offer.message.get_snapshot().get_metadata().index;
+            let waits = |of: &Progress| of.state == ProgressState::Snapshot && of.pending_snapshot == index;
+            if term != self.term() || !self.raw.raft.prs().get(to).is_some_and(waits) {
+                continue;
+            }
+            offer.age += 1;
+            if offer.age >= settings.snapshot_timeout {
+                self.raw.report_snapshot(to, SnapshotStatus::Failure);
+                continue;
+            }
+            if offer.age.is_multiple_of(settings.snapshot_again)
+                && let Some(member) = MemberId::from_number(to)
+            {
+                let again = Item::Raft(self.id, offer.message.clone());
+                out.send.push((member.node, again));
+            }
+            self.offered.push(offer);
         }
     }
 
@@ -203,10 +218,11 @@ impl Group {
 
     /// The peer is heard of anew: what was offered to it before may never have reached it. Whether anything was.
     pub fn offer_again(&mut self, node: NodeId) -> bool {
-        let of_node = |(member, _): &(u64, u32)| *member as u32 == node.0;
-        let lost: Vec<_> = self.offered.extract_if(.., |offered| of_node(offered)).collect();
-        for (member, _) in &lost {
-            self.raw.report_snapshot(*member, SnapshotStatus::Failure);
+        let of_node = |offer: &mut Offer| offer.message.to as u32 == node.0;
+        let lost: Vec<_> = self.offered.extract_if(.., of_node).collect();
+        for offer in &lost {
+            self.raw
+                .report_snapshot(offer.message.to, SnapshotStatus::Failure);
         }
         !lost.is_empty()
     }

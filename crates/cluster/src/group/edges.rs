@@ -236,6 +236,39 @@ fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_bo
 }
 
 #[test]
+fn a_snapshot_whose_offer_the_network_lost_is_offered_once_more_before_anybody_is_suspected() {
+    let mut trial = Trial::new(2, 1);
+    trial.led_by(1);
+    trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
+    trial.ticks(2);
+    let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.ticks(2);
+    assert!(trial.status(1).committed >= x);
+    trial.node(1).checkpointed(GROUP, x, x);
+    let new = Recovered::new_group(m(2), Membership::of(&[m(1)]));
+    trial.node(2).open(GROUP, new).unwrap();
+    let is_offer: fn(&Item) -> bool = |item| {
+        let kind = |message: &Message| message.get_msg_type();
+        matches!(item, Item::Raft(_, it) if kind(it) == MessageType::MsgSnapshot)
+    };
+    let offers = |trial: &Trial| trial.said.iter().filter(|(_, _, item)| is_offer(item)).count();
+    trial.loses = Some(is_offer);
+    trial.ticks_until(30, |t| t.loses.is_none());
+    let fetches = |t: &Trial| {
+        t.events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Fetch { .. }))
+    };
+    assert!(!fetches(&trial), "it was lost");
+    trial.ticks_until(15, fetches);
+    assert!(!trial.has(&Event::Suspected(NodeId(2))));
+    assert!(trial.node(2).installed(GROUP, x));
+    trial.ticks_until(20, |t| t.status(2).committed >= x && t.is_asleep());
+    trial.ticks(30);
+    assert_eq!(offers(&trial), 2, "what was answered is not offered any more");
+}
+
+#[test]
 fn a_transfer_waits_until_the_next_leader_has_everything_and_what_was_committed_goes_on() {
     let mut trial = Trial::new(3, 3);
     trial.led_by(1);

@@ -47,6 +47,13 @@ pub enum Refused {
     Impossible,
 }
 
+/// A snapshot that a member was offered: no contents, but who has them and what they are of.
+struct Offer {
+    message: Message,
+    /// In ticks.
+    age: u32,
+}
+
 pub(crate) struct Group {
     pub id: GroupId,
     pub me: MemberId,
@@ -68,8 +75,8 @@ pub(crate) struct Group {
     fetching: Option<Mark>,
     /// How often it was asked.
     snapshots: u32,
-    /// When the snapshots that are under way were offered, by member.
-    offered: Vec<(u64, u32)>,
+    /// Snapshots that members were offered and have not answered.
+    offered: Vec<Offer>,
     awake: bool,
     /// Ticks until it asks for votes, if it decided to.
     campaign_in: Option<u32>,

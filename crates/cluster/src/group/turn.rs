@@ -1,6 +1,6 @@
 //! What comes out of a group in a turn, and what waits for the node's log.
 
-use super::Group;
+use super::{Group, Offer};
 use crate::frame::Item;
 use crate::identity::{GroupId, MemberId, NodeId};
 use crate::membership::{Membership, decode_change, to_library};
@@ -374,8 +374,11 @@ impl Group {
                 continue;
             };
             if message.get_msg_type() == MessageType::MsgSnapshot {
-                self.offered.retain(|(member, _)| *member != message.to);
-                self.offered.push((message.to, 0));
+                self.offered.retain(|offer| offer.message.to != message.to);
+                self.offered.push(Offer {
+                    message: message.clone(),
+                    age: 0,
+                });
             }
             out.send.push((to.node, Item::Raft(self.id, message)));
         }

@@ -71,6 +71,7 @@ impl Machine {
             message_bytes: 64,
             in_flight: 3,
             kept_bytes: 0,
+            snapshot_again: 7,
             snapshot_timeout: 20,
             digests_a_tick: 1,
             ..Settings::default()
