@@ -1,6 +1,6 @@
 //! What peers that lie or lost something can't do to a group, and what the library would do by itself.
 
-use crate::frame::{FrameWriter, Item};
+use crate::frame::{FrameWriter, Gone, Item};
 use crate::record::{entry, entry_record};
 use crate::trial::{GROUP, Trial, m};
 use crate::{
@@ -110,6 +110,30 @@ fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_conte
     synced_turn(&mut groups);
     let status = groups.status(GROUP).unwrap();
     assert_eq!((status.base, status.committed), (Mark { index: 5, term: 2 }, 5));
+}
+
+#[test]
+fn a_member_that_waits_for_contents_does_not_believe_who_lags_behind_them_that_it_is_none() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut offer = message(MessageType::MsgSnapshot, 3);
+    let metadata = offer.mut_snapshot().mut_metadata();
+    (metadata.index, metadata.term) = (5, 2);
+    metadata.set_conf_state(Membership::of(&[m(1), m(2)]).to_state());
+    tell(&mut groups, offer).unwrap();
+    synced_turn(&mut groups);
+    for (index, removed) in [(4, false), (6, true)] {
+        let gone = Gone::Told(Mark { index, term: 2 });
+        let (group, to) = (GROUP, m(1).number());
+        let mut frame = FrameWriter::new(1);
+        frame.put(&Item::Gone { group, to, gone });
+        groups.receive(NodeId(2), &frame.finish()).unwrap();
+        let events = synced_turn(&mut groups).events;
+        assert_eq!(
+            events.contains(&Event::Removed(GROUP)),
+            removed,
+            "{index}: {events:?}"
+        );
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! A removed member is sent nothing more, not even that its removal is committed. It would ask for votes for ever: so
 //! whoever it asks says at which committed entry it is no member. It believes that if its own log goes no further than
 //! that entry, or goes on from it without another change of members: then nothing that it has can say that it was added
-//! again. A voter that alone has the newest entries is never
+//! again. Contents that it was offered say so, too: a member that was added just now is told by all who lag behind that it is
+//! none. A voter that alone has the newest entries is never
 //! silenced so by a peer that lags behind.
 
 use super::{Group, Out};
@@ -123,8 +124,14 @@ impl Group {
         }
     }
 
-    /// Whether nothing in this log can be a change of members after the entry.
+    /// Whether nothing in this log, and nothing that was offered in its place, can be a change of members after the entry.
     fn is_after_all(&self, at: Mark) -> bool {
+        if self
+            .wanted_snapshot()
+            .is_some_and(|(_, offered, _)| offered.index >= at.index)
+        {
+            return false;
+        }
         let last = self.last();
         let last_term = self.term_at(last).unwrap_or(u64::MAX);
         let has = self.term_at(at.index) == Some(at.term);
