@@ -63,28 +63,41 @@ pub trait Paged: fmt::Debug + Send {
         self.answer(files, Request::FinishLoad { first, read });
     }
 
-    /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
-    /// of the answer; the store keeps it where it is.
+    /// Writes the pieces in order. What cannot be written is left out of the answer; the store keeps it where it is.
     fn store(&self, files: &StoreFiles, pieces: &[Piece], durable: bool) {
         let pieces = if self.is_retired() { &[] } else { pieces };
-        let mut stored = Vec::with_capacity(pieces.len());
         let mut unreadable = Ranges::new();
-        let mut places = Vec::with_capacity(1);
+        let mut entries = pieces.iter().filter_map(|piece| {
+            Some((
+                piece.first,
+                piece.count,
+                self.entry(files, piece, &mut unreadable)?,
+            ))
+        });
+        let pieces = self.write(files, &mut entries, durable, "its messages cannot be paged out");
+        self.answer(files, Request::FinishStore { pieces, unreadable });
+        self.rewrite_sparse(files);
+    }
+
+    /// Appends entries to the segments one after the other, so that only one is in memory twice, up to the first that cannot be
+    /// written; `durable`: they are synced. Returns where they are. `failure` is what the log says if something went wrong.
+    fn write(
+        &self,
+        files: &StoreFiles,
+        entries: &mut dyn Iterator<Item = (Seq, u32, EntryBuilder)>,
+        durable: bool,
+        failure: &str,
+    ) -> Vec<Stored> {
+        let (mut stored, mut places) = (Vec::new(), Vec::with_capacity(1));
         let mut result = Ok(());
-        for piece in pieces {
-            let Some(entry) = self.entry(files, piece, &mut unreadable) else {
-                continue;
-            };
+        for (first, count, entry) in entries {
             places.clear();
             result = files.segments.append(self.owner(), [entry.parts()], &mut places);
-            match (&result, places.first()) {
-                (Ok(()), Some(place)) => stored.push(Stored {
-                    first: piece.first,
-                    count: piece.count,
-                    place: store_place(*place),
-                }),
-                _ => break,
-            }
+            let (true, Some(place)) = (result.is_ok(), places.first()) else {
+                break;
+            };
+            let place = store_place(*place);
+            stored.push(Stored { first, count, place });
         }
         if durable {
             let synced = files.segments.sync(self.owner());
@@ -93,11 +106,9 @@ pub trait Paged: fmt::Debug + Send {
             files.segments.let_go(self.owner());
         }
         if let Err(error) = result {
-            tracing::error!(area = "storage", "{self:?} cannot be paged out: {error}");
+            tracing::error!(area = "storage", "{self:?}: {failure}: {error}");
         }
-        let pieces = stored;
-        self.answer(files, Request::FinishStore { pieces, unreadable });
-        self.rewrite_sparse(files);
+        stored
     }
 
     /// Has the store move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours'

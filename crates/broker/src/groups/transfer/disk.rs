@@ -2,9 +2,12 @@
 
 use super::frame::{Entry, Head, PIECE_BYTES};
 use crate::node::pager::StoreFiles;
-use crate::node::paging::{Found, Paged, Unread, store_place};
+use crate::node::paging::{Found, Paged, Unread};
 use model::{Ranges, Seq};
 use queue::store::{Bytes, EntryBuilder, Piece, Stored, Whereabouts};
+
+/// What the log says when bodies that were asked for cannot be kept.
+const UNSTORED: &str = "bodies of other nodes cannot be stored";
 
 /// Bodies for a peer.
 #[derive(Default)]
@@ -96,7 +99,7 @@ impl Reading {
 /// Puts bodies into segments, synced. What could not be.
 pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) -> (Vec<Stored>, Ranges) {
     let mut all = Ranges::new();
-    let built = entries.iter().filter_map(|entry| {
+    let mut built = entries.iter().filter_map(|entry| {
         let Head {
             first,
             count,
@@ -110,7 +113,7 @@ pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) 
         built.finish();
         Some((first, count, built))
     });
-    let stored = write(store, files, built);
+    let stored = store.write(files, &mut built, true, UNSTORED);
     let mut failed = all;
     for it in &stored {
         failed = failed.without(&Ranges::span(it.first, it.first + u64::from(it.count) - 1));
@@ -120,35 +123,9 @@ pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) 
 
 /// Copies bodies into segments, synced, as far as they can be read.
 pub fn copy(store: &impl Paged, files: &StoreFiles, pieces: &[Piece]) -> Vec<Stored> {
-    let built = pieces.iter().filter_map(|piece| {
+    let mut built = pieces.iter().filter_map(|piece| {
         let built = store.entry(files, piece, &mut Ranges::new())?;
         Some((piece.first, piece.count, built))
     });
-    write(store, files, built)
-}
-
-fn write(
-    store: &impl Paged,
-    files: &StoreFiles,
-    entries: impl Iterator<Item = (Seq, u32, EntryBuilder)>,
-) -> Vec<Stored> {
-    let (mut stored, mut places) = (Vec::new(), Vec::with_capacity(1));
-    let mut result = Ok(());
-    for (first, count, entry) in entries {
-        places.clear();
-        result = files.segments.append(store.owner(), [entry.parts()], &mut places);
-        let (true, Some(place)) = (result.is_ok(), places.first()) else {
-            break;
-        };
-        let place = store_place(*place);
-        stored.push(Stored { first, count, place });
-    }
-    let synced = files.segments.sync(store.owner());
-    if let Err(error) = result.and(synced.inspect_err(|_| stored.clear())) {
-        tracing::error!(
-            area = "storage",
-            "{store:?}: bodies of other nodes cannot be stored: {error}"
-        );
-    }
-    stored
+    store.write(files, &mut built, true, UNSTORED)
 }
