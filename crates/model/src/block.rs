@@ -21,6 +21,12 @@ use crate::route::{Route, RouteBuf};
 
 const HEADER: usize = 12;
 
+/// A builder asks for no more room at once than this because the block before was as large, in bytes.
+const EXPECTED_BYTES: usize = 256 * 1024;
+
+/// More than this is not left empty behind messages that take less than it, in bytes.
+const SLACK_BYTES: usize = 1024;
+
 /// Messages of one queue in one piece of memory, immutable and shared. All have the same persistence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
@@ -238,6 +244,29 @@ pub struct BlockBuilder {
     body_bytes: u64,
     around: Around,
     expiring: bool,
+    expected: Expected,
+}
+
+/// What the next block will take if it is like the last one, of which a builder asks for room at once: to grow step by step
+/// copies all messages once more.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Expected {
+    bytes: usize,
+    messages: usize,
+}
+
+impl Expected {
+    /// After a block like this. Of a single message nothing is expected: it takes what it needs, and many may stay for long.
+    #[inline]
+    fn after(bytes: usize, messages: usize) -> Self {
+        if messages < 2 {
+            return Self::default();
+        }
+        Self {
+            bytes: (bytes + bytes / 8).min(EXPECTED_BYTES),
+            messages: (messages + messages / 8).min(EXPECTED_BYTES / HEADER),
+        }
+    }
 }
 
 impl BlockBuilder {
@@ -251,9 +280,7 @@ impl BlockBuilder {
         Self {
             bytes: Vec::with_capacity(bytes),
             offsets: Vec::with_capacity(messages),
-            body_bytes: 0,
-            around: Around::default(),
-            expiring: false,
+            ..Self::default()
         }
     }
 
@@ -277,6 +304,11 @@ impl BlockBuilder {
             flags,
         } = *message;
         let route = route.as_bytes();
+        let length = HEADER + route.len() + properties.len() + body.len();
+        if self.offsets.is_empty() {
+            self.offsets.reserve(self.expected.messages);
+            self.bytes.reserve(length.max(self.expected.bytes));
+        }
         self.offsets.push(self.bytes.len() as u32);
         self.body_bytes += body.len() as u64;
         self.around.note(HEADER + route.len() + properties.len());
@@ -287,8 +319,7 @@ impl BlockBuilder {
         header[8..10].copy_from_slice(&(route.len() as u16).to_le_bytes());
         header[10] = flags;
         header[11] = properties.format().to_byte();
-        self.bytes
-            .reserve(HEADER + route.len() + properties.len() + body.len());
+        self.bytes.reserve(length);
         self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(route);
         self.bytes.extend_from_slice(properties.bytes());
@@ -312,9 +343,16 @@ impl BlockBuilder {
 
     /// The finished block; the builder is empty again.
     pub fn finish(&mut self, persistent: bool, received: Timestamp) -> Block {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let mut offsets = std::mem::take(&mut self.offsets);
+        self.expected = Expected::after(bytes.len(), offsets.len());
+        if bytes.capacity() - bytes.len() > bytes.len().max(SLACK_BYTES) {
+            bytes.shrink_to_fit();
+            offsets.shrink_to_fit();
+        }
         Block {
-            bytes: std::mem::take(&mut self.bytes),
-            offsets: std::mem::take(&mut self.offsets),
+            bytes,
+            offsets,
             body_bytes: std::mem::take(&mut self.body_bytes),
             around: std::mem::take(&mut self.around),
             expiring: std::mem::take(&mut self.expiring),
@@ -370,6 +408,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_builder_has_room_for_a_block_like_the_last_and_keeps_none_that_is_not_used() {
+        let mut builder = BlockBuilder::new();
+        let mut build = |messages: usize, body: usize| {
+            (0..messages).for_each(|_| builder.push(b"", b"q", b"\0\0", &vec![7; body]));
+            let first = builder.bytes.capacity();
+            let block = builder.finish(true, Timestamp(7));
+            assert!(block.bytes.capacity() <= block.bytes.len() + block.bytes.len().max(SLACK_BYTES));
+            (first, block.memory())
+        };
+        build(100, 1_000);
+        let (room, memory) = build(103, 1_000);
+        assert_eq!(room, 101_700 + 12_712, "an eighth more than the last one");
+        assert!(
+            (room..room + 1_000).contains(&memory),
+            "nothing was grown: {memory}"
+        );
+        let (asked, one) = build(1, 10);
+        assert!(asked > 100_000 && one < 1_000, "{asked} {one}");
+        let (asked, _) = build(1, 5_000);
+        assert_eq!(asked, 5_017, "a single message takes what it needs");
+        build(2, 10 << 20);
+        assert_eq!(build(1, 10).0, EXPECTED_BYTES);
     }
 
     #[test]
