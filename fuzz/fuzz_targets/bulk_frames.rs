@@ -9,6 +9,10 @@ use bytes::Bytes;
 use cluster::{GroupId, Mark, NodeId};
 use libfuzzer_sys::fuzz_target;
 use model::Ranges;
+use std::sync::LazyLock;
+
+/// What a peer may ask for: two pieces, made once.
+static CONTENTS: LazyLock<Bytes> = LazyLock::new(|| vec![0; 2 * PIECE_BYTES].into());
 
 const PEERS: [NodeId; 2] = [NodeId(2), NodeId(3)];
 
@@ -36,8 +40,8 @@ fn answer(answers: &mut Answers, said: Said, applied: u64) {
     };
     match answers.asked(PEERS[1], 1, said, here) {
         Task::ReadContents(from) => {
-            let contents = (Mark { index: 9, term: 1 }, vec![0; 2 * PIECE_BYTES].into());
-            answers.contents(from, Some(contents));
+            let at = Mark { index: 9, term: 1 };
+            answers.contents(from, Some((at, CONTENTS.clone())));
         }
         Task::ReadBodies(from, seqs) => drop(answers.bodies(from, Vec::new(), seqs, Ranges::new())),
         Task::Say(..) | Task::Nothing => {}

@@ -163,6 +163,11 @@ impl Groups {
         })
     }
 
+    /// Bytes of bodies that all members have in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.slots.groups().map(Group::held_bytes).sum()
+    }
+
     /// The term of an entry, as long as the log goes back to it.
     pub fn term_at(&self, group: GroupId, index: u64) -> Option<u64> {
         self.slots.get(group)?.term_at(index)
