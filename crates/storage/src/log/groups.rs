@@ -1,10 +1,12 @@
 //! Where the log has the entries of groups, so that they are read and released by index; and what counts of their promises.
 //!
 //! A group has *spots*: entries of which it is known where they stand. A spot begins a *stretch*: the entries from there to the
-//! next spot, all of which begin within [`STRETCH`] bytes. So whoever looks for an entry reads one stretch, and memory has no
-//! more than one spot for 64 KiB of log and group. An entry whose index is there already voids that one and what followed it;
+//! next spot, all of which begin within [`STRETCH`] bytes and with less than [`GAP`] bytes of others between one and the next. So
+//! whoever looks for an entry reads one stretch and next to nothing of others, and memory has no more than one spot for [`GAP`]
+//! bytes of log and group. An entry whose index is there already voids that one and what followed it;
 //! whether it was of an earlier term is not asked, the later written one counts.
 
+use super::format::RECORD_HEADER;
 use super::ledger::NumberHasher;
 use super::stretch::Entries;
 use super::{JournalId, Kind, Position};
@@ -16,6 +18,9 @@ use std::hash::BuildHasherDefault;
 /// two spots in so many bytes, and no stretch takes more than twice as much memory, or one entry.
 pub(crate) const STRETCH: u64 = 128 << 10;
 
+/// So much of what others wrote is read rather than remembered, in bytes of the log: to read less at once takes as long.
+pub(crate) const GAP: u64 = 16 << 10;
+
 type ByGroup<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
 
 /// An entry of which it is known where it stands.
@@ -23,6 +28,8 @@ type ByGroup<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
 struct Spot {
     index: u64,
     position: u64,
+    /// Where the last entry of its stretch ends.
+    end: u64,
 }
 
 /// The entries of one group that count. There is one spot at least.
@@ -89,7 +96,8 @@ impl GroupIndex {
     }
 
     fn entry(&mut self, group: u64, index: u64, position: u64, length: u64) {
-        let spot = Spot { index, position };
+        let end = position.saturating_add(RECORD_HEADER as u64 + length);
+        let spot = Spot { index, position, end };
         let group = self.groups.entry(group).or_insert_with(|| Group {
             spots: VecDeque::with_capacity(1),
             last: index,
@@ -104,9 +112,13 @@ impl GroupIndex {
             group.spots.pop_back();
         }
         group.last = index;
-        let near = |spot: &Spot| position - spot.position < STRETCH && spot.position >= self.parted;
-        if length >= STRETCH || !group.spots.back().is_some_and(near) {
-            group.spots.push_back(spot);
+        let near = |spot: &&mut Spot| {
+            let gap = position.saturating_sub(spot.end);
+            position - spot.position < STRETCH && gap < GAP && spot.position >= self.parted
+        };
+        match group.spots.back_mut().filter(near) {
+            Some(spot) if length < STRETCH => spot.end = end.max(spot.end),
+            _ => group.spots.push_back(spot),
         }
     }
 
@@ -154,19 +166,12 @@ impl GroupIndex {
     pub(crate) fn stretch(&self, group: u64, index: u64) -> Option<Stretch> {
         let group = self.groups.get(&group).filter(|group| index <= group.last)?;
         let after = group.spots.partition_point(|spot| spot.index <= index);
-        let begin = group.spots.get(after.checked_sub(1)?)?.position;
-        let far = begin.saturating_add(STRETCH);
-        Some(match group.spots.get(after) {
-            Some(next) => Stretch {
-                begin,
-                until: far.min(next.position),
-                below: next.index,
-            },
-            None => Stretch {
-                begin,
-                until: far,
-                below: group.last.saturating_add(1),
-            },
+        let spot = group.spots.get(after.checked_sub(1)?)?;
+        let behind = group.last.saturating_add(1);
+        Some(Stretch {
+            begin: spot.position,
+            until: spot.position.saturating_add(STRETCH).min(spot.end),
+            below: group.spots.get(after).map_or(behind, |next| next.index),
         })
     }
 
@@ -277,6 +282,32 @@ mod tests {
         assert_eq!(index.stretch(8, 1), None);
         let stretch = index.stretch(7, 19).unwrap();
         assert_eq!((stretch.begin, stretch.below), (at(12), 20));
+    }
+
+    #[test]
+    fn who_reads_a_group_reads_next_to_nothing_of_what_others_wrote_between_its_entries() {
+        let mut index = GroupIndex::default();
+        let length = RECORD_HEADER as u64 + 16;
+        // Two close together, and then one after each gap.
+        noted(&mut index, [1, 2], 100, 1_000);
+        noted(&mut index, 3..=5, 2_000 + GAP, 2_000 + GAP);
+        assert_eq!(spots(&index).len(), 4);
+        let read = |entry: u64| {
+            let stretch = index.stretch(7, entry).unwrap();
+            (stretch.begin, stretch.until, stretch.below)
+        };
+        assert_eq!(
+            (read(1), read(2)),
+            ((100, 1_100 + length, 3), (100, 1_100 + length, 3))
+        );
+        for entry in 3..=5 {
+            let at = (2_000 + GAP) * (entry - 2);
+            assert_eq!(read(entry), (at, at + length, entry + 1));
+        }
+        // What voids entries far behind ends the stretch before it where that ended.
+        noted(&mut index, [2], 1 << 20, 1);
+        assert_eq!(index.stretch(7, 1).unwrap().until, 1_100 + length);
+        assert_eq!(index.stretch(7, 1).unwrap().below, 2);
     }
 
     #[test]
