@@ -46,7 +46,21 @@ const STEPS: &[Step] = &[
     // Unit tests, stories, properties and faults; their sizes are bounded where they are written.
     Step {
         name: "tests",
-        run: || cargo(&["test", "--workspace", "--locked"]),
+        run: || cargo(&["test", "--workspace", "--exclude", "leveret-sim", "--locked"]),
+    },
+    // Thousands of seeds are worth another build of what they run through.
+    Step {
+        name: "simulation",
+        run: || {
+            cargo(&[
+                "test",
+                "--config",
+                "sim/optimised.toml",
+                "-p",
+                "leveret-sim",
+                "--locked",
+            ])
+        },
     },
     Step {
         name: "instructions",
