@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 2_000;
 
 /// So many seeds that break an invariant are told of before the others are left out.
 const FAILURES: usize = 5;
@@ -18,7 +18,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn run(seed: u64) -> Result<cluster::Outcome, String> {
-    let named = format!("seed {seed} (SIM_SEED={seed} runs it alone)");
+    let theme = cluster::Theme::of(seed);
+    let named = format!("seed {seed} about {theme:?} (SIM_SEED={seed} runs it alone)");
     let outcome = std::panic::catch_unwind(|| cluster::run(seed)).map_err(|_| format!("{named} panicked"))?;
     match outcome.violations.is_empty() {
         true => Ok(outcome),

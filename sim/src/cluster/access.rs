@@ -1,7 +1,8 @@
 //! What nodes do for their clients: each has a handle of each queue, and sessions with all nodes for each queue that it
 //! leads. What links would tell them is told here: who is heard of, who leads, which nodes have started anew.
 
-use super::invariants::answers;
+use super::invariants::{answers, deposed};
+use super::ledger::Leadership;
 use super::network::Said;
 use super::nodes::Cluster;
 use broker::groups::Ends;
@@ -180,7 +181,11 @@ impl Cluster {
         let Some(led) = &mut access.sessions else { return };
         let of_node = &self.nodes[node as usize - 1];
         let mut frames = Vec::new();
-        let submit = |term, requests| of_node.submit_in(group, term, requests);
+        let ledger = &mut self.ledger;
+        let submit = |term, requests: Requests| {
+            deposed::asked(ledger, Leadership { group, node, term }, &requests);
+            of_node.submit_in(group, term, requests)
+        };
         let leads = led.sessions.turn(submit, &mut requests, &mut frames);
         if !leads {
             access.sessions = None;

@@ -2,6 +2,7 @@
 
 use super::network::Weather;
 use super::nodes::Cluster;
+use super::theme::Trouble;
 use std::time::Duration;
 use storage::faulty::Fault;
 
@@ -19,8 +20,8 @@ pub struct Plan {
 impl Plan {
     /// Decides.
     pub fn choose(cluster: &mut Cluster) -> Self {
-        let random = &mut cluster.random;
-        let one_in = [0, 80, 40, 15][random.below(4) as usize];
+        let (theme, random) = (cluster.theme, &mut cluster.random);
+        let one_in = theme.one_in(random);
         let weather = match random.below(4) {
             0 => Weather::default(),
             kind => Weather {
@@ -32,8 +33,8 @@ impl Plan {
         cluster.network.weather = weather;
         cluster
             .ledger
-            .tell(|| format!("one round in {one_in} brings a fault, {weather:?}"));
-        let loses_disks = cluster.random.below(3) == 0;
+            .tell(|| format!("{theme:?}: one round in {one_in} brings a fault, {weather:?}"));
+        let loses_disks = theme.loses_disks(&mut cluster.random);
         let checkpoints = cluster.random.chance();
         Self {
             one_in,
@@ -50,39 +51,87 @@ impl Plan {
         let ids = cluster.ids();
         let one = ids[cluster.random.below(ids.len() as u64) as usize];
         let other = ids[cluster.random.below(ids.len() as u64) as usize];
-        let kind = cluster.random.below(24);
-        if (7..=15).contains(&kind) {
-            ids.iter().for_each(|id| cluster.ledger.trouble(*id));
-        }
-        match kind {
-            0 | 1 => cluster.end(one, false),
-            2 | 3 => cluster.end(one, true),
-            4 => cluster.lose_power_soon(one),
-            5 if cluster.random.below(4) == 0 => ids.iter().for_each(|id| cluster.end(*id, true)),
-            6 => {
+        match cluster.theme.trouble(&mut cluster.random) {
+            Trouble::Kill => cluster.end(one, false),
+            Trouble::PowerCut => cluster.end(one, true),
+            Trouble::PowerCutSoon => cluster.lose_power_soon(one),
+            Trouble::PowerCutOfAll if cluster.random.below(4) == 0 => {
+                ids.iter().for_each(|id| cluster.end(*id, true));
+            }
+            Trouble::PowerCutOfMajority => {
                 let majority = ids.len() as u32 / 2 + 1;
                 ids.iter()
                     .take(majority as usize)
                     .for_each(|id| cluster.end(*id, true));
             }
-            7 => cluster.network.part(&[one], &ids),
-            8 => cluster.network.part(&[one, other], &ids),
-            9 => drop(cluster.network.cuts.insert((one, other))),
-            10 => cluster.network.cuts.extend([(one, other), (other, one)]),
-            11 | 12 => cluster.network.cuts.clear(),
-            13 => cluster.pause(one),
-            14 => cluster.go_on(one),
-            15 => cluster.jump(one),
-            16 => cluster.disk_fails(one),
-            17 | 18 if self.loses_disks => cluster.wipe(one),
-            17 | 18 => cluster.change_some(),
-            19 | 20 => cluster.transfer_some(),
-            _ => ids.iter().for_each(|id| cluster.start(*id)),
+            Trouble::Restart => cluster.restart_leader(),
+            Trouble::Rotate => cluster.rotate(one),
+            Trouble::Part => cluster.part(&[one]),
+            Trouble::PartTwo => cluster.part(&[one, other]),
+            Trouble::CutOneWay => cluster.cut(&[(one, other)]),
+            Trouble::Cut => cluster.cut(&[(one, other), (other, one)]),
+            Trouble::Mend => cluster.mend(),
+            Trouble::Pause => cluster.pause(one),
+            Trouble::GoOn => cluster.go_on(one),
+            Trouble::Jump => cluster.jump(one),
+            Trouble::DiskFails => cluster.disk_fails(one),
+            Trouble::Wipe if self.loses_disks => cluster.wipe(one),
+            Trouble::Wipe | Trouble::Change => cluster.change_some(),
+            Trouble::Transfer => cluster.transfer_some(),
+            Trouble::Start | Trouble::PowerCutOfAll => ids.iter().for_each(|id| cluster.start(*id)),
         }
     }
 }
 
 impl Cluster {
+    /// All nodes may be unable to do what they promise.
+    fn all_in_trouble(&mut self) {
+        self.ids().iter().for_each(|id| self.ledger.trouble(*id));
+    }
+
+    fn part(&mut self, some: &[u32]) {
+        self.all_in_trouble();
+        self.ledger.tell(|| format!("{some:?} are cut off"));
+        let ids = self.ids();
+        self.network.part(some, &ids);
+    }
+
+    fn cut(&mut self, ways: &[(u32, u32)]) {
+        self.all_in_trouble();
+        self.ledger.tell(|| format!("{ways:?} are cut"));
+        self.network.cuts.extend(ways);
+    }
+
+    fn mend(&mut self) {
+        self.all_in_trouble();
+        self.ledger.tell(|| "nothing is cut".to_owned());
+        self.network.cuts.clear();
+    }
+
+    /// A node that leads something ends, and is there again.
+    fn restart_leader(&mut self) {
+        if let Some(by) = self.some_leader() {
+            let power = self.random.chance();
+            self.end(by.node, power);
+            self.start(by.node);
+        }
+    }
+
+    /// This node is out now, or one that leads something, and no other one.
+    fn rotate(&mut self, id: u32) {
+        self.mend();
+        for id in self.ids() {
+            self.go_on(id);
+            self.start(id);
+        }
+        let leader = self.some_leader().filter(|_| self.random.chance());
+        let id = leader.map_or(id, |by| by.node);
+        match self.random.below(3) {
+            0 => self.part(&[id]),
+            fate => self.end(id, fate == 1),
+        }
+    }
+
     fn lose_power_soon(&mut self, id: u32) {
         let call = 1 + self.random.below(40);
         if self.node(id).running.is_none() {
@@ -114,6 +163,7 @@ impl Cluster {
     }
 
     fn pause(&mut self, id: u32) {
+        self.all_in_trouble();
         self.ledger.tell(|| format!("node {id} stands still"));
         let now = self.ledger.now;
         let node = self.node_mut(id);
@@ -123,11 +173,13 @@ impl Cluster {
     }
 
     fn go_on(&mut self, id: u32) {
+        self.all_in_trouble();
         self.ledger.tell(|| format!("node {id} goes on"));
         self.node_mut(id).paused = None;
     }
 
     fn jump(&mut self, id: u32) {
+        self.all_in_trouble();
         let time = Duration::from_millis(self.random.below(4_000));
         self.ledger
             .tell(|| format!("the clock of node {id} jumps by {time:?}"));

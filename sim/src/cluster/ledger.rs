@@ -75,6 +75,10 @@ pub struct Ledger {
     pub books: BTreeMap<GroupId, Book>,
     /// Who led which term.
     pub leaders: BTreeMap<(GroupId, u64), MemberId>,
+    /// When somebody was heard to lead a term for the first time.
+    pub elected: BTreeMap<(GroupId, u64), Duration>,
+    /// When leaders were asked for something, by the number of the question or of the consumer.
+    pub asked: BTreeMap<(Leadership, u64), Duration>,
     /// By so much clocks have jumped in all.
     pub jumped: Duration,
     /// By so much some clock was ahead at the most, since its node had waited for one of its threads.

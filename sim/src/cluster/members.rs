@@ -54,7 +54,8 @@ impl Cluster {
         }
     }
 
-    fn some_leader(&mut self) -> Option<Leadership> {
+    /// Whoever leads something.
+    pub fn some_leader(&mut self) -> Option<Leadership> {
         let all = self.leaderships();
         (!all.is_empty()).then(|| all[self.random.below(all.len() as u64) as usize])
     }
@@ -76,6 +77,19 @@ impl Cluster {
         };
         let changed = self.node(by.node).change(by.group, &[step]);
         self.ledger.tell(|| format!("{by:?} is to {step:?}: {changed:?}"));
+        let other = members.voters.iter().find(|voter| voter.node != node);
+        if let (Ok(()), Some(other)) = (changed, other) {
+            self.refuses_another(by, Step::Remove(*other));
+        }
+    }
+
+    /// While a change is under way, which needs others to come through, there is no second one.
+    fn refuses_another(&mut self, by: Leadership, step: Step) {
+        let changed = self.node(by.node).change(by.group, &[step]);
+        if changed.is_ok() {
+            let what = format!("{by:?} is to {step:?}, too");
+            self.ledger.violated("one change of members at a time", what);
+        }
     }
 
     /// Whoever leads replaces members whose disks are lost.

@@ -8,8 +8,8 @@
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
 //! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
-//! queues may do), `faults`, `members` (who has
-//! copies), `nodes` (all of them together), [`run`] (what a seed does), `invariants`.
+//! queues may do), `theme` and `faults` (what goes wrong), `members` (who has copies), `nodes` (all of them together),
+//! [`run`] (what a seed does), `invariants`.
 
 mod access;
 mod clients;
@@ -26,6 +26,8 @@ mod nodes;
 mod observed;
 pub mod run;
 mod terms;
+mod theme;
 
 pub use mutant::Mutant;
 pub use run::{Outcome, run, run_told};
+pub use theme::Theme;

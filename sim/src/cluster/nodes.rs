@@ -3,13 +3,14 @@
 use super::access::Access;
 use super::clients::Clients;
 use super::history::Id;
-use super::invariants::{agreed, deliveries, leaders};
+use super::invariants::{agreed, deliveries, deposed, leaders};
 use super::ledger::{Leadership, Ledger};
 use super::letters::UnderWay;
 use super::mutant::Mutant;
 use super::network::{Network, Said};
 use super::node::Node;
 use super::terms::{DEAD, Terms};
+use super::theme::Theme;
 use broker::groups::handle::deliver;
 use broker::groups::{Ends, News};
 use cluster::{GroupId, MemberId, NodeId};
@@ -31,6 +32,7 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     pub network: Network,
     pub ledger: Ledger,
+    pub theme: Theme,
     pub random: Random,
     pub clients: Clients,
     pub letters: UnderWay,
@@ -49,12 +51,13 @@ impl Cluster {
     /// Some nodes with some queues, as the seed says.
     pub fn new(seed: u64, story: bool) -> Self {
         let mut random = Random(seed);
-        let count = [3, 3, 4, 5][random.below(4) as usize];
+        let theme = Theme::choose(&mut random);
+        let count = theme.nodes(&mut random);
         let ids: Vec<u32> = (1..=count).collect();
         let mut terms = BTreeMap::from([(DEAD, Terms::of_the_dead(some_nodes(&ids, &mut random)))]);
         for group in 2..=2 + random.below(2) {
             let nodes = some_nodes(&ids, &mut random);
-            terms.insert(GroupId(group), Terms::choose(nodes, &mut random));
+            terms.insert(GroupId(group), Terms::choose(nodes, theme, &mut random));
         }
         let mut ledger = Ledger {
             story: story.then(Vec::new),
@@ -69,6 +72,7 @@ impl Cluster {
             nodes: ids.iter().map(|id| Node::new(*id)).collect(),
             network: Network::default(),
             ledger,
+            theme,
             random,
             clients: Clients::default(),
             letters: UnderWay::default(),
@@ -290,6 +294,7 @@ impl Cluster {
         if let Effect::Deliver { delivery, .. } | Effect::Reply(_, Answer::Got { delivery, .. }) = &effect {
             deliveries::leaves(&mut self.ledger, by, told, delivery);
         }
+        deposed::leaves(&mut self.ledger, by, &effect);
         if let Err(Effect::DeadLetter { ticket, pieces, .. }) = deliver(effect) {
             self.die(by, ticket, pieces);
         }

@@ -1,5 +1,6 @@
 //! What the replicated queues of a seed may do with messages on their own.
 
+use super::theme::Theme;
 use crate::terms::{Said, TENANT};
 use cluster::{GroupId, MemberId, Membership, NodeId};
 use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, RetryDelay, Sorting};
@@ -34,9 +35,10 @@ impl Terms {
     }
 
     /// Decides. A third of all queues are plain: what those promise allows no loss.
-    pub fn choose(nodes: Vec<u32>, random: &mut Random) -> Self {
+    pub fn choose(nodes: Vec<u32>, theme: Theme, random: &mut Random) -> Self {
         let mut terms = Self::of_the_dead(nodes);
-        if random.below(3) == 0 {
+        let is_small = theme == Theme::Limits;
+        if random.below(3) == 0 && !is_small {
             return terms;
         }
         terms.has_no_ack = random.below(4) == 0;
@@ -51,7 +53,7 @@ impl Terms {
                 false => Sorting::FairKey(TENANT.into()),
             };
         }
-        settings.max_length = limit.then(|| 1 + random.below(30));
+        settings.max_length = (limit || is_small).then(|| 1 + random.below(30));
         settings.max_length_bytes = limit_bytes.then(|| 2_000 + random.below(20_000));
         settings.overflow = match random.below(4) {
             0 | 1 => Overflow::DropHead,

@@ -5,6 +5,7 @@ pub mod agreed;
 pub mod answers;
 pub mod dead;
 pub mod deliveries;
+pub mod deposed;
 pub mod hands;
 pub mod healed;
 pub mod leaders;
