@@ -95,7 +95,7 @@ impl Lane {
             }
             let used = self.hand_out(ready, count);
             let last = ready.first + count - 1;
-            if last >= self.handed_below {
+            if last >= self.reserved_below {
                 self.reserve(last, outcome);
             }
             if allowance < NO_END {

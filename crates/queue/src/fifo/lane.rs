@@ -19,8 +19,10 @@ pub(super) struct Lane {
     pub dispatch: Dispatch,
     pub leaving: Leaving,
     pub losses: Losses,
-    /// Messages below may have been handed out, and whoever decides next knows. `Seq::MAX` where nothing of that is on record.
+    /// Messages below may have been handed out, in a queue that has that on record; 0 in others.
     pub handed_below: Seq,
+    /// And below this number whoever decides next knows. `Seq::MAX` where nothing of that is on record.
+    pub reserved_below: Seq,
     /// Messages are suspected since a crash, which the journal doesn't know yet.
     unsaid: bool,
 }
@@ -29,7 +31,8 @@ impl Lane {
     /// An empty lane. To bring one back, `apply` its records and then call [`Lane::recovered`].
     pub(super) fn new(settings: Arc<QueueSettings>) -> Self {
         Self {
-            handed_below: if settings.replicated { 0 } else { Seq::MAX },
+            handed_below: 0,
+            reserved_below: if settings.replicated { 0 } else { Seq::MAX },
             settings,
             store: Store::default(),
             contents: Contents::default(),
@@ -42,8 +45,11 @@ impl Lane {
 
     /// Ends replay: see [`super::Classic::recovered`].
     pub(super) fn recovered(&mut self, closed: bool) {
-        if self.settings.replicated && !closed {
-            return self.take_over();
+        if self.settings.replicated {
+            self.reserved_below = self.handed_below;
+            if !closed {
+                return self.take_over();
+            }
         }
         self.store.replayed();
         self.dispatch.cursor = 1;
@@ -57,10 +63,9 @@ impl Lane {
     /// Everything that the journal knows of, and where it lies.
     pub(super) fn checkpoint(&self) -> (Snapshot, Table) {
         let snapshot = Snapshot {
-            handed_below: if self.settings.replicated && !Mutant::ChecksNoHandedOut.is_on() {
-                self.handed_below
-            } else {
-                0
+            handed_below: match Mutant::ChecksNoHandedOut.is_on() {
+                true => 0,
+                false => self.handed_below,
             },
             ..self.contents.snapshot(&self.store)
         };

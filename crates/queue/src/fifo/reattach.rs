@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many
 /// messages at the most are marked as delivered before though they were not.
-const RESERVED: u64 = 1024;
+pub(super) const RESERVED: u64 = 1024;
 
 /// Who must speak before anything is delivered.
 #[derive(Debug, Default)]
@@ -168,8 +168,9 @@ impl Lane {
     /// Message `last` is handed out, for which there must be a record.
     #[cold]
     pub(super) fn reserve<E: Ends>(&mut self, last: Seq, outcome: &mut FifoOutcome<E>) {
-        self.handed_below = last + RESERVED;
-        let below = self.handed_below;
+        let below = last + RESERVED;
+        self.reserved_below = below;
+        self.handed_below = self.handed_below.max(below);
         if !Mutant::ForgetsHandedOut.is_on() {
             outcome.records.push(Record::HandedOut { below });
         }

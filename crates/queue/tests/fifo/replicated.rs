@@ -3,8 +3,11 @@
 use crate::lanes::{enqueue, fair, group};
 use crate::world::{Event, Plain, World, body};
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, Incarnation, Machine, Outcome, Seq, Sorting, Timestamp};
-use queue::fifo::{Answer, Classic, Origin, QueueSettings, Record, Request};
+use model::{Block, BlockBuilder, Incarnation, Machine, Outcome, Ranges, Seq, Sorting, Timestamp};
+use queue::fifo::{
+    Answer, Classic, DeadLetterTo, Disposal, Effect, LocalRecord, Origin, Overflow, QueueSettings, Record,
+    Request,
+};
 use std::sync::Arc;
 
 fn replicated(settings: QueueSettings) -> QueueSettings {
@@ -82,6 +85,98 @@ fn a_follower_drops_groups_that_are_gone_and_keeps_what_comes_for_them_later() {
     }
     let lanes = follower.checkpoint(1).lanes.len();
     assert!(lanes < 4, "the follower keeps {lanes} lanes");
+}
+
+/// The records that a request makes.
+fn record(world: &mut World, request: Request<Plain>) -> Vec<Record> {
+    let events = world.handle(request).into_iter();
+    let records = events.filter_map(|event| match event {
+        Event::Recorded(record) => Some(record),
+        _ => None,
+    });
+    records.collect()
+}
+
+fn get(no_ack: bool) -> Request<Plain> {
+    Request::Get { no_ack, reply: 0 }
+}
+
+fn come(name: &str, number: Seq) -> Request<Plain> {
+    let (block, receipt) = (group(name, number, &[10]), None);
+    Request::Enqueue { block, receipt }
+}
+
+#[test]
+fn what_was_handed_out_of_a_group_that_its_owner_kept_is_asked_for_though_a_follower_had_dropped_the_group() {
+    let settings = replicated(QueueSettings {
+        max_length: Some(1),
+        overflow: Overflow::RejectAndDeadLetter,
+        dead_letter: Some(Arc::new(DeadLetterTo {
+            exchange: "dead".into(),
+            routing_key: None,
+        })),
+        ..fair()
+    });
+    let mut world = World::new(settings.clone());
+    let mut records = record(&mut world, come("g", 1));
+    records.extend(record(&mut world, get(false)));
+    let mut lanes = world.fifo.checkpoint(1).lanes.into_iter();
+    let held = lanes.find(|(lane, _)| !lane.live.is_empty()).unwrap().0.live;
+    records.extend(record(&mut world, come("other", 2)));
+    // What is refused belongs to the group in which something was done last, and is kept with it as long as it is on its way
+    // to the dead letters.
+    let settle = |seqs| Request::Settle {
+        consumer: None,
+        seqs,
+        disposal: Disposal::Accepted,
+    };
+    let nothing = Ranges::one(held.last().unwrap() + 1);
+    records.extend(record(&mut world, settle(nothing)));
+    records.extend(record(&mut world, come("g", 3)));
+    records.extend(record(&mut world, settle(held)));
+    records.extend(record(&mut world, get(true)));
+    records.extend(record(&mut world, come("g", 4)));
+    assert_eq!(
+        record(&mut world, get(false)),
+        [],
+        "it is below the number on record"
+    );
+    for restores in [false, true] {
+        let mut follower: Classic<Plain> = Classic::new(settings.clone());
+        follower.follow();
+        for (at, record) in records.iter().enumerate() {
+            if restores && at + 1 == records.len() {
+                let checkpoint = follower.checkpoint(at as u64 + 1);
+                follower = Classic::new(settings.clone());
+                follower.apply_local(LocalRecord::Checkpoint(checkpoint));
+                follower.follow();
+            }
+            follower.apply(at as u64 + 1, record.clone(), &mut Outcome::default());
+        }
+        follower.recovered(false);
+        let mut outcome = Outcome::default();
+        follower.handle(Timestamp(1), get(false), &mut outcome);
+        assert!(
+            outcome.effects.is_empty(),
+            "somebody may hold it: {:?}",
+            outcome.effects
+        );
+        let mut lanes = follower.checkpoint(1).lanes.into_iter();
+        let (held, _) = lanes.find(|(lane, _)| !lane.live.is_empty()).unwrap();
+        assert!(held.handed_below >= held.next, "who starts again asks, too");
+        let nodes = Vec::new();
+        follower.handle(Timestamp(1), Request::AwaitNodes { nodes }, &mut outcome);
+        let [Effect::Reply(_, Answer::Got { delivery, .. })] = &outcome.effects[..] else {
+            panic!("{:?}", outcome.effects);
+        };
+        assert!(delivery.redelivered);
+        let marks = |record: &Record| matches!(record, Record::HandedOut { .. });
+        assert!(
+            outcome.records.iter().any(marks),
+            "others may not know: {:?}",
+            outcome.records
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Checkpoints of all lanes: written once every lane has moved what it needed of old records.
 
-use super::{LaneId, Lanes, Sorted, lane_of};
+use super::{LaneId, Lanes, Sorted, handed_out_of_the_gone, lane_of};
 use crate::fifo::senders::Senders;
 use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
 use crate::store;
@@ -40,9 +40,10 @@ impl<E: Ends> Classic<E> {
 
     fn restore(&mut self, checkpoint: Checkpoint) {
         if let Lanes::Sorted(lanes) = &mut self.lanes {
-            for lane in lanes.lanes.values_mut() {
+            for (id, lane) in &mut lanes.lanes {
                 let empty = Snapshot {
                     next: lane.store.next(),
+                    handed_below: handed_out_of_the_gone(*id, checkpoint.floor),
                     ..Snapshot::default()
                 };
                 lane.restore(empty, &store::Table::default());

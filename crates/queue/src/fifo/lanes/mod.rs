@@ -15,6 +15,7 @@ mod turns;
 pub(super) use sorted::Sorted;
 
 use super::expire::Due;
+use super::reattach::RESERVED;
 use super::{
     DropReason, Ends, FifoOutcome, Lane, Loss, Losses, QueueSettings, Record, Snapshot, Sorting, Status,
 };
@@ -34,6 +35,15 @@ pub(super) fn lane_of(seq: Seq) -> LaneId {
 
 fn first_of(lane: LaneId) -> Seq {
     Seq::from(lane) << LANE_SHIFT
+}
+
+/// Below which number of a lane that is gone messages may have been handed out, if lanes that are gone have used no numbers
+/// above `floor`.
+fn handed_out_of_the_gone(lane: LaneId, floor: Seq) -> Seq {
+    match floor {
+        0 => 0,
+        floor => first_of(lane) + floor + RESERVED,
+    }
 }
 
 /// A queue's lanes.

@@ -2,7 +2,7 @@
 
 use super::sorting::{lanes_of, sort};
 use super::turns::Turns;
-use super::{LaneId, first_of, lane_of};
+use super::{LaneId, first_of, handed_out_of_the_gone, lane_of};
 use crate::fifo::consumers::Consumers;
 use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::discard::Leaving;
@@ -145,6 +145,10 @@ impl Sorted {
         self.replaying = false;
         for lane in self.lanes.values_mut() {
             lane.recovered(closed);
+            // What is not on record here, but taken for it since a lane has gone, others may not know.
+            if self.floor > 0 && self.settings.replicated {
+                lane.reserved_below = 0;
+            }
         }
         let all: Vec<LaneId> = self.lanes.keys().copied().collect();
         all.into_iter().for_each(|id| self.drop_if_idle(id));
@@ -154,8 +158,7 @@ impl Sorted {
 
     pub(super) fn apply<E: Ends>(&mut self, id: LaneId, record: Record, outcome: &mut FifoOutcome<E>) {
         if matches!(record, Record::Enqueued { .. }) {
-            // Whoever decided may have kept a lane that was dropped here, so the floor here says nothing of its numbers.
-            self.make(id, 0);
+            self.adopt(id);
         }
         if let Some(lane) = self.lanes.get_mut(&id) {
             let effects = outcome.effects.len();
@@ -218,6 +221,19 @@ impl Sorted {
         self.lanes.insert(id, lane);
     }
 
+    /// Makes the lane of messages that another machine has numbered. It may have kept a lane that was dropped here: so the floor
+    /// says nothing of the numbers, and what the lane hands out next may be below a number that went with the lane here.
+    fn adopt(&mut self, id: LaneId) {
+        if self.lanes.contains_key(&id) {
+            return;
+        }
+        self.make(id, 0);
+        let below = handed_out_of_the_gone(id, self.floor);
+        if let Some(lane) = self.lanes.get_mut(&id).filter(|_| self.settings.replicated) {
+            lane.handed_below = below;
+        }
+    }
+
     /// Groups come and go: a lane without messages is not kept, unless a checkpoint waits for it.
     fn drop_if_idle(&mut self, id: LaneId) {
         if id != self.last
@@ -231,6 +247,7 @@ impl Sorted {
             self.floor = self.floor.max(lane.store.next() - first_of(id));
         }
     }
+
     /// All of them.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.values()
