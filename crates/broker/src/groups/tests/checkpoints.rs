@@ -23,27 +23,13 @@ fn durable() -> QueueSettings {
     }
 }
 
-/// Messages are larger than memory has room for.
-fn deep() -> Trio {
-    let mut trio = Trio::with(durable(), 8 << 10, u64::MAX);
-    trio.body = 100;
-    trio
-}
-
-fn publish(trio: &Trio, leader: u32, numbers: std::ops::RangeInclusive<u64>) {
-    for number in numbers {
-        assert!(trio.publish(leader, number..=number));
-        trio.settle();
-    }
-}
-
 #[test]
 fn a_deep_queue_is_paged_out_on_every_node_and_read_back_in_order_by_whoever_leads() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let mut first = 1;
     for _ in 0..3 {
         let leader = trio.leader();
-        publish(&trio, leader, first..=first + 299);
+        trio.publish_each(leader, first..=first + 299);
         NODES
             .iter()
             .for_each(|id| assert!(trio.paged(*id) > 200, "node {id}"));
@@ -68,16 +54,16 @@ fn a_deep_queue_is_paged_out_on_every_node_and_read_back_in_order_by_whoever_lea
 
 #[test]
 fn a_member_starts_from_its_last_checkpoint_and_its_log_is_let_go_of() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let leader = trio.leader();
-    publish(&trio, leader, 1..=200);
+    trio.publish_each(leader, 1..=200);
     NODES.iter().for_each(|id| trio.checkpoint(*id));
     trio.settle();
     for id in NODES {
         let (first, last) = trio.span(id).unwrap_or((u64::MAX, u64::MAX));
         assert!(first >= 200, "node {id} has {first} to {last}");
     }
-    publish(&trio, leader, 201..=250);
+    trio.publish_each(leader, 201..=250);
     NODES.iter().for_each(|id| drop(trio.crash(*id, 7)));
     NODES.iter().for_each(|id| trio.start(*id));
     let leader = trio.leader();
@@ -88,12 +74,12 @@ fn a_member_starts_from_its_last_checkpoint_and_its_log_is_let_go_of() {
 #[test]
 fn whatever_a_power_cut_leaves_of_a_checkpoint_the_contents_are_the_same() {
     for seed in 0..60 {
-        let mut trio = deep();
+        let mut trio = Trio::deep();
         let leader = trio.leader();
-        publish(&trio, leader, 1..=40);
+        trio.publish_each(leader, 1..=40);
         trio.checkpoint(leader);
         trio.settle();
-        publish(&trio, leader, 41..=60);
+        trio.publish_each(leader, 41..=60);
         // Steps of the disks that the checkpoint is made of, as far as the seed says.
         trio.checkpoint(leader);
         trio.checkpoint(others(leader)[0]);
@@ -107,16 +93,16 @@ fn whatever_a_power_cut_leaves_of_a_checkpoint_the_contents_are_the_same() {
 
 #[test]
 fn a_checkpoint_of_what_is_never_committed_never_counts() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let old = trio.leader();
-    publish(&trio, old, 1..=10);
+    trio.publish_each(old, 1..=10);
     trio.isolate(old);
     assert!(trio.publish(old, 11..=15));
     trio.checkpoint(old);
     trio.settle();
     assert_eq!(trio.base(old), 0, "nothing is let go of");
     let new = trio.leader_of(&others(old));
-    publish(&trio, new, 21..=25);
+    trio.publish_each(new, 21..=25);
     trio.heal();
     trio.ticks(10);
     assert_eq!(trio.messages(old), Some(15));
@@ -131,10 +117,10 @@ fn a_checkpoint_of_what_is_never_committed_never_counts() {
 
 #[test]
 fn a_leader_under_load_writes_its_contents_down_once_they_are_committed() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let leader = trio.leader();
     trio.left(leader);
-    publish(&trio, leader, 1..=50);
+    trio.publish_each(leader, 1..=50);
     trio.hung.extend(others(leader));
     for number in 51..=60 {
         assert!(trio.publish(leader, number..=number));
@@ -153,12 +139,12 @@ fn a_leader_under_load_writes_its_contents_down_once_they_are_committed() {
 
 #[test]
 fn a_deposed_leader_is_made_anew_of_its_checkpoint_and_loses_no_place() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let old = trio.leader();
-    publish(&trio, old, 1..=100);
+    trio.publish_each(old, 1..=100);
     trio.checkpoint(old);
     trio.settle();
-    publish(&trio, old, 101..=200);
+    trio.publish_each(old, 101..=200);
     // It hands out and is done with messages, of which nobody hears.
     let taken: Vec<Seq> = (0..30).filter_map(|_| trio.take_next(old)).collect();
     trio.isolate(old);
@@ -217,7 +203,7 @@ fn a_follower_that_was_away_for_a_moment_finds_what_the_log_has_given_up_in_the_
     let mut trio = Trio::with(durable(), 8 << 10, 256 << 10);
     trio.body = 500;
     let leader = trio.leader();
-    publish(&trio, leader, 1..=10);
+    trio.publish_each(leader, 1..=10);
     let away = others(leader)[0];
     trio.isolate(away);
     trio.ticks(20);
@@ -305,9 +291,9 @@ fn three_hundred_groups_are_found_again_in_one_pass_some_with_checkpoints_and_so
 
 #[test]
 fn a_member_whose_log_is_damaged_is_not_opened_and_says_why() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let leader = trio.leader();
-    publish(&trio, leader, 1..=50);
+    trio.publish_each(leader, 1..=50);
     trio.crash(leader, 0);
     let refused: Vec<String> = (0..50)
         .filter_map(|at| trio.refuses_after_rot(leader, 1_000 + 97 * at))

@@ -9,24 +9,6 @@ use queue::{Origin, Request};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Messages are larger than memory has room for.
-fn deep() -> Trio {
-    let settings = QueueSettings {
-        durable: true,
-        ..QueueSettings::default()
-    };
-    let mut trio = Trio::with(settings, 8 << 10, u64::MAX);
-    trio.body = 100;
-    trio
-}
-
-fn publish(trio: &Trio, leader: u32, numbers: std::ops::RangeInclusive<u64>) {
-    for number in numbers {
-        assert!(trio.publish(leader, number..=number));
-        trio.settle();
-    }
-}
-
 /// All write their contents down, so that their logs begin behind them.
 fn checkpoint(trio: &Trio) {
     for id in NODES.into_iter().filter(|id| trio.is_up(*id)) {
@@ -84,9 +66,9 @@ fn has(trio: &Trio, id: u32, numbers: impl Iterator<Item = u64>) {
 
 #[test]
 fn a_member_whose_disk_was_lost_comes_back_as_its_next_life_with_contents_and_bodies() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let leader = trio.leader();
-    publish(&trio, leader, 1..=300);
+    trio.publish_each(leader, 1..=300);
     let seq = trio.take_next(leader).unwrap();
     trio.ack(leader, seq);
     trio.settle();
@@ -98,22 +80,22 @@ fn a_member_whose_disk_was_lost_comes_back_as_its_next_life_with_contents_and_bo
     let sent = trio.bulk();
     assert!((30_000..120_000).contains(&sent), "{sent}");
     has(&trio, lost, 2..=300);
-    publish(&trio, lost, 301..=310);
+    trio.publish_each(lost, 301..=310);
     assert_eq!(NODES.map(|id| trio.messages(id)), [Some(309); 3]);
 }
 
 #[test]
 fn a_member_that_was_away_for_long_is_sent_only_the_bodies_that_it_lacks() {
-    let mut trio = deep();
+    let mut trio = Trio::deep();
     let leader = trio.leader();
-    publish(&trio, leader, 1..=300);
+    trio.publish_each(leader, 1..=300);
     checkpoint(&trio);
     let away = others(leader)[0];
     trio.crash(away, 3);
-    publish(&trio, leader, 301..=330);
+    trio.publish_each(leader, 301..=330);
     trio.ticks(610);
     checkpoint(&trio);
-    publish(&trio, leader, 331..=340);
+    trio.publish_each(leader, 331..=340);
     trio.start(away);
     trio.bulk();
     trio.ticks(30);
@@ -130,11 +112,11 @@ fn a_member_that_was_away_for_long_is_sent_only_the_bodies_that_it_lacks() {
 fn whichever_end_dies_at_whatever_moment_of_a_transfer_it_ends_with_everything() {
     for at in 0..30 {
         for source_dies in [false, true] {
-            let mut trio = deep();
+            let mut trio = Trio::deep();
             let leader = trio.leader();
-            publish(&trio, leader, 1..=40);
+            trio.publish_each(leader, 1..=40);
             checkpoint(&trio);
-            publish(&trio, leader, 41..=45);
+            trio.publish_each(leader, 41..=45);
             let lost = others(leader)[0];
             replace(&mut trio, lost);
             // Small steps, so that each is the last one some time.
@@ -192,9 +174,9 @@ fn consume(trio: &Trio) -> BTreeSet<u64> {
 #[test]
 fn what_one_disk_has_lost_is_healed_by_the_others_and_nothing_is_missing() {
     for each in [400, 5_000] {
-        let trio = deep();
+        let trio = Trio::deep();
         let leader = trio.leader();
-        publish(&trio, leader, 1..=300);
+        trio.publish_each(leader, 1..=300);
         checkpoint(&trio);
         let sick = others(leader)[0];
         trio.rot(sick, each);
@@ -206,9 +188,9 @@ fn what_one_disk_has_lost_is_healed_by_the_others_and_nothing_is_missing() {
 
 #[test]
 fn what_no_disk_has_any_more_is_given_up_and_everything_else_is_served() {
-    let trio = deep();
+    let trio = Trio::deep();
     let leader = trio.leader();
-    publish(&trio, leader, 1..=300);
+    trio.publish_each(leader, 1..=300);
     checkpoint(&trio);
     NODES.iter().for_each(|id| trio.rot(*id, 2_000));
     let found = consume(&trio);

@@ -120,6 +120,18 @@ impl Trio {
         trio
     }
 
+    /// Messages are larger than memory has room for.
+    pub fn deep() -> Self {
+        let settings = QueueSettings {
+            durable: true,
+            ..QueueSettings::default()
+        };
+        Self {
+            body: 100,
+            ..Self::with(settings, 8 << 10, u64::MAX)
+        }
+    }
+
     pub fn start(&mut self, id: u32) {
         self.incarnation += 1;
         let disk = self.disks[id as usize - 1].clone();
@@ -362,6 +374,14 @@ impl Trio {
             receipt: Some(receipt),
         };
         self.queue(id).submit(Timestamp(1), request).is_ok()
+    }
+
+    /// Each message by itself, and everything that comes of it happens before the next.
+    pub fn publish_each(&self, id: u32, numbers: std::ops::RangeInclusive<u64>) {
+        for number in numbers {
+            assert!(self.publish(id, number..=number));
+            self.settle();
+        }
     }
 
     pub fn get(&self, id: u32) -> bool {
