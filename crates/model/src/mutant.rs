@@ -51,11 +51,13 @@ pub enum Mutant {
     MarksNothing,
     /// What a leader has dropped for a limit has no record.
     ForgetsDropped,
+    /// A new leader serves whoever comes first of those of whom one at a time is to be served.
+    ForgetsActive,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
         Self::KeepsWhatWasUndecided,
@@ -77,6 +79,7 @@ impl Mutant {
         Self::ForgetsSettled,
         Self::MarksNothing,
         Self::ForgetsDropped,
+        Self::ForgetsActive,
     ];
 
     /// Whether this is done wrong in this thread.

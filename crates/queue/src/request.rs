@@ -65,6 +65,16 @@ pub enum Request<E: Ends> {
         settings: ConsumerSettings,
         reply: E::Reply,
     },
+    /// The same, of a consumer that another machine may have known. Which one is the active one of a queue that has a single
+    /// one is on record by that name, and whoever decides next goes on with it. It is boxed for the same reason as the settings
+    /// below.
+    ConsumeFrom {
+        of: Box<NodeConsumer>,
+        consumer: ConsumerId,
+        outlet: E::Outlet,
+        settings: ConsumerSettings,
+        reply: E::Reply,
+    },
     /// Remove a consumer. What it holds unacknowledged stays its channel's business. Answered with `Answer::Cancelled`.
     Cancel {
         consumer: ConsumerId,
@@ -153,6 +163,15 @@ impl Origin {
         let first = self.first + at as u64;
         Self { first, ..self }
     }
+}
+
+/// A consumer as its node calls it, whoever decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeConsumer {
+    /// The node, as the one it is since its last start.
+    pub node: Incarnation,
+    /// What it calls the consumer. It gives no name twice.
+    pub consumer: ConsumerId,
 }
 
 /// What was delivered, and is neither settled nor back.

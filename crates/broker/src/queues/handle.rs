@@ -112,6 +112,7 @@ impl Handle {
                 return outbox.send(event);
             }
             Request::Consume { reply, .. }
+            | Request::ConsumeFrom { reply, .. }
             | Request::Get { reply, .. }
             | Request::Recall { reply, .. }
             | Request::TakeOut { reply, .. }

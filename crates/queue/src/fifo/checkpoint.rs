@@ -6,7 +6,7 @@
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
 //! 3 checkpoint: next index, floor, count, then each sender, count, then each lane's handed_below, snapshot and table
 //! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers,
-//!             u8 (1 = barred)
+//!             flags u8 (1 = barred, 2 = one of its consumers is the active one), and with 2 that consumer
 //! ```
 
 use super::lanes::LANE_SHIFT;

@@ -1,6 +1,7 @@
 //! The queue as a whole.
 
 use super::consumers::Consumers;
+use super::dispatch::Consumer;
 use super::lanes::{Lanes, lane_of};
 use super::reattach::Reattaching;
 use super::senders::Senders;
@@ -112,7 +113,18 @@ impl<E: Ends> Machine for Classic<E> {
                 outlet,
                 settings,
                 reply,
-            } => self.consume(consumer, outlet, settings, reply, now, outcome),
+            } => self.consume(Consumer::new(consumer, outlet, settings), reply, now, outcome),
+            Request::ConsumeFrom {
+                of,
+                consumer,
+                outlet,
+                settings,
+                reply,
+            } => {
+                let mut consumer = Consumer::new(consumer, outlet, settings);
+                consumer.of = Some(*of);
+                self.consume(consumer, reply, now, outcome);
+            }
             Request::Cancel { consumer, reply } => self.cancel(consumer, reply, now, outcome),
             Request::Get { no_ack, reply } => self.get(no_ack, reply, now, outcome),
             Request::Settle {
@@ -162,6 +174,7 @@ impl<E: Ends> Machine for Classic<E> {
         match record {
             Record::Declined { sent, refused } => self.senders.note(&sent, refused),
             Record::Barred { node, barred } => self.senders.bar(node, barred),
+            Record::Activated { consumer } => self.senders.activate(consumer),
             Record::IncarnationEnded { incarnation } => {
                 self.senders.end(incarnation);
             }

@@ -9,7 +9,7 @@
 //! 11 Enqueued as 7, and the messages' deduplication keys count
 //! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
 //! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
-//! 16 Barred  u8 (1 = barred), incarnation
+//! 16 Barred  u8 (1 = barred), incarnation                17 Activated  incarnation, consumer
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
@@ -17,9 +17,9 @@
 //! ```
 
 use super::record::{Expiry, Record, Sent, Snapshot};
-use crate::DropReason;
 use crate::encoding::{Input, put, put_set, put_set_from};
-use model::{Block, DeduplicationKey, Incarnation, Journaled, Seq, Timestamp};
+use crate::{DropReason, NodeConsumer};
+use model::{Block, ConsumerId, DeduplicationKey, Incarnation, Journaled, Seq, Timestamp};
 use std::sync::Arc;
 
 const ENQUEUED: u8 = 1;
@@ -34,6 +34,7 @@ const DECLINED: u8 = 13;
 const INCARNATION_ENDED: u8 = 14;
 const HANDED_OUT: u8 = 15;
 const BARRED: u8 = 16;
+const ACTIVATED: u8 = 17;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -80,6 +81,11 @@ impl Journaled for Record {
                 out.extend_from_slice(&[BARRED, u8::from(*barred)]);
                 put(out, node.0);
             }
+            Self::Activated { consumer } => {
+                out.push(ACTIVATED);
+                put(out, consumer.node.0);
+                put(out, consumer.consumer.0);
+            }
             Self::IncarnationEnded { incarnation } => {
                 out.push(INCARNATION_ENDED);
                 put(out, incarnation.0);
@@ -123,6 +129,12 @@ impl Journaled for Record {
             BARRED => Self::Barred {
                 barred: input.octet().filter(|barred| *barred <= 1)? == 1,
                 node: Incarnation(input.number()?),
+            },
+            ACTIVATED => Self::Activated {
+                consumer: NodeConsumer {
+                    node: Incarnation(input.number()?),
+                    consumer: ConsumerId(input.number()?),
+                },
             },
             INCARNATION_ENDED => Self::IncarnationEnded {
                 incarnation: Incarnation(input.number()?),

@@ -1,7 +1,7 @@
 //! Who wants messages: consumers, who come, go, and get more or less credit, and gets that wait for an answer.
 
 use super::dispatch::{Consumer, Ring, Span};
-use super::{Answer, Classic, ConsumerSettings, Delivery, Effect, Ends, FifoOutcome};
+use super::{Answer, Classic, Delivery, Effect, Ends, FifoOutcome, Record};
 use model::{ConsumerId, Mutant, Ranges, Timestamp};
 use std::collections::VecDeque;
 
@@ -62,23 +62,22 @@ impl<E: Ends> Classic<E> {
     /// Adds a consumer.
     pub(super) fn consume(
         &mut self,
-        id: ConsumerId,
-        outlet: E::Outlet,
-        settings: ConsumerSettings,
+        consumer: Consumer<E>,
         reply: E::Reply,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
         let ring = &mut self.consumers.ring;
         // RabbitMQ has the same words for an exclusive consumer of a queue with a single active one.
-        if ring.is_exclusive() || (settings.exclusive && (ring.len() > 0 || ring.is_single())) {
+        if ring.is_exclusive() || (consumer.settings.exclusive && (ring.len() > 0 || ring.is_single())) {
             outcome.effects.push(Effect::Reply(reply, Answer::InExclusiveUse));
             return self.used(now);
         }
         // Ids are never used twice; a host that does so gets one consumer, not two.
-        ring.remove(id);
-        ring.add(id, outlet, settings);
+        ring.remove(consumer.id);
+        ring.add(consumer);
         outcome.effects.push(Effect::Reply(reply, Answer::Consuming));
+        self.activate(outcome);
         self.deliver(outcome);
         self.used(now);
     }
@@ -95,8 +94,7 @@ impl<E: Ends> Classic<E> {
         if let Some(reply) = reply {
             outcome.effects.push(Effect::Reply(reply, Answer::Cancelled));
         }
-        // Another one may be active now.
-        if removed && self.consumers.ring.is_single() && self.lanes.ready() > 0 {
+        if removed && self.activate(outcome) && self.lanes.ready() > 0 {
             self.deliver(outcome);
         }
         // Like RabbitMQ, a queue that never had a consumer is not deleted.
@@ -104,6 +102,30 @@ impl<E: Ends> Classic<E> {
             outcome.effects.push(Effect::DeleteQueue);
         }
         self.used(now);
+    }
+
+    /// If a queue with a single active consumer has none, somebody becomes it. True if so.
+    ///
+    /// Who that was when another machine decided goes on, unless it is gone: whether it is, its node says, and until then
+    /// nobody is active. Otherwise two consumers could be busy with messages whose order only one keeps. What others are given
+    /// follows the record of who is active, so it leaves only if whoever decides next knows.
+    pub(super) fn activate(&mut self, outcome: &mut FifoOutcome<E>) -> bool {
+        let ring = &mut self.consumers.ring;
+        if !ring.is_single() || ring.active().is_some() || self.reattaching.is_some() {
+            return false;
+        }
+        let last = self.senders.active().filter(|_| !Mutant::ForgetsActive.is_on());
+        let Some(active) = ring.activate(last) else {
+            return false;
+        };
+        if let Some(consumer) = active
+            .of
+            .filter(|of| self.settings.replicated && last != Some(*of))
+        {
+            self.senders.activate(consumer);
+            outcome.records.push(Record::Activated { consumer });
+        }
+        true
     }
 
     /// A `basic.get`.

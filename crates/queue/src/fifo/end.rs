@@ -9,7 +9,7 @@ impl<E: Ends> Classic<E> {
         let ready = self.lanes.ready();
         match () {
             () if if_unused && self.consumers.ring.len() > 0 => Answer::InUse,
-            () if if_empty && (ready > 0 || self.reattaching.is_some()) => Answer::NotEmpty,
+            () if if_empty && (ready > 0 || self.is_in_question()) => Answer::NotEmpty,
             () => Answer::MayRetire(ready),
         }
     }
@@ -47,6 +47,7 @@ impl<E: Ends> Classic<E> {
             }
             Request::Get { reply, .. } => (reply, Answer::Empty),
             Request::Consume { reply, .. }
+            | Request::ConsumeFrom { reply, .. }
             | Request::Cancel {
                 reply: Some(reply), ..
             } => (reply, Answer::Cancelled),

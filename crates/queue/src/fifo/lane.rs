@@ -233,7 +233,10 @@ impl Lane {
             }
             Record::HandedOut { below } => self.handed_below = self.handed_below.max(below),
             // They are about the queue as a whole.
-            Record::Declined { .. } | Record::Barred { .. } | Record::IncarnationEnded { .. } => {}
+            Record::Declined { .. }
+            | Record::Barred { .. }
+            | Record::Activated { .. }
+            | Record::IncarnationEnded { .. } => {}
         }
         self.pass_on(outcome);
     }

@@ -39,7 +39,7 @@ mod take;
 pub use crate::effect::{Answer, Delivery, Effect};
 pub use crate::glance::{Glance, Glimpse, Standing};
 pub use crate::losses::{DropReason, LOSSES, Loss, Losses};
-pub use crate::request::{ConsumerSettings, Disposal, Ends, Held, Origin, Request};
+pub use crate::request::{ConsumerSettings, Disposal, Ends, Held, NodeConsumer, Origin, Request};
 pub use crate::status::Status;
 pub use checkpoint::{Checkpoint, LocalRecord};
 pub use classic::Classic;

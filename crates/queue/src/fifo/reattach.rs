@@ -26,6 +26,8 @@ pub(super) struct Reattaching {
     claimed: SeqSet,
     /// What of that belongs to nodes that have more to say.
     unfinished: BTreeMap<Incarnation, SeqSet>,
+    /// Nothing is in question but who is the active consumer: of nobody else but this node anything matters.
+    only: Option<Incarnation>,
 }
 
 impl Reattaching {
@@ -45,11 +47,21 @@ impl Reattaching {
 }
 
 impl<E: Ends> Classic<E> {
-    /// Another machine may have handed out messages that nobody has settled.
+    /// Another machine may have handed out messages that nobody has settled, and had one consumer be the active one.
     pub(super) fn begin_reattaching(&mut self) {
-        if self.lanes.iter().any(Lane::is_in_question) {
-            self.reattaching = Some(Box::default());
+        let (asks, active) = (self.lanes.iter().any(Lane::is_in_question), self.senders.active());
+        let active = active.filter(|_| !Mutant::ForgetsActive.is_on());
+        if asks || active.is_some() {
+            self.reattaching = Some(Box::new(Reattaching {
+                only: active.map(|it| it.node).filter(|_| !asks),
+                ..Reattaching::default()
+            }));
         }
+    }
+
+    /// True if there are messages of which it is not known yet whether somebody holds them.
+    pub(super) fn is_in_question(&self) -> bool {
+        self.reattaching.as_ref().is_some_and(|it| it.only.is_none())
     }
 
     /// These are the nodes to be heard.
@@ -63,7 +75,9 @@ impl<E: Ends> Classic<E> {
             && it.awaited.is_none()
         {
             let early = std::mem::take(&mut it.early);
-            it.awaited = Some(nodes.into_iter().filter(|node| !early.contains(node)).collect());
+            let only = it.only;
+            let matters = |node: &Incarnation| !early.contains(node) && only.is_none_or(|it| it == *node);
+            it.awaited = Some(nodes.into_iter().filter(matters).collect());
         }
         self.end_reattaching(now, outcome);
     }
@@ -150,7 +164,7 @@ impl<E: Ends> Classic<E> {
         self.end_reattaching(now, outcome);
     }
 
-    /// If all have spoken, what nobody holds is ready.
+    /// If all have spoken, what nobody holds is ready, and the active consumer goes on if it is still there.
     fn end_reattaching(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         let is_over = |it: &mut Box<Reattaching>| it.awaited.as_ref().is_some_and(BTreeSet::is_empty);
         let Some(it) = self.reattaching.take_if(is_over) else {
@@ -159,6 +173,7 @@ impl<E: Ends> Classic<E> {
         self.lanes.each(outcome, |lane, outcome| {
             lane.bring_back(&it.claimed, now, outcome);
         });
+        self.activate(outcome);
         self.deliver(outcome);
         self.overflow(outcome);
     }

@@ -1,7 +1,7 @@
 //! What is now so. Past tense; journaled, replayed, versioned. Records are outcomes: they say what became of messages,
 //! never where bytes are, so every node that holds the queue can apply them.
 
-use crate::DropReason;
+use crate::{DropReason, NodeConsumer};
 use model::{Block, DeduplicationKey, Incarnation, Ranges, Seq};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub enum Record {
     Declined { sent: Box<Sent>, refused: bool },
     /// This node counts as down, or no more: as long as it does, nothing that its consumers hold counts.
     Barred { node: Incarnation, barred: bool },
+    /// This consumer is the active one.
+    Activated { consumer: NodeConsumer },
     /// This sender sends nothing more.
     IncarnationEnded { incarnation: Incarnation },
     /// Consumers are done with these.
@@ -70,7 +72,10 @@ impl Record {
             Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
             Self::Retried { until } => until.first().map(|until| until.first),
             Self::HandedOut { below } => Some(*below),
-            Self::Declined { .. } | Self::Barred { .. } | Self::IncarnationEnded { .. } => None,
+            Self::Declined { .. }
+            | Self::Barred { .. }
+            | Self::Activated { .. }
+            | Self::IncarnationEnded { .. } => None,
         };
         first.unwrap_or(0)
     }

@@ -7,14 +7,19 @@
 //! known in parts, when the owner was gone before all of them were committed.
 
 use super::record::Sent;
+use crate::NodeConsumer;
 use crate::encoding::{Input, put, put_set, put_set_from};
-use model::{Incarnation, Mutant, Ranges};
+use model::{ConsumerId, Incarnation, Mutant, Ranges};
 use std::collections::BTreeMap;
 
 /// So many nodes may send to a queue before those that ended are cleared up.
 const MOST_SENDERS: usize = 1024;
 /// Refused numbers are kept as spans, so many for a sender; then the older half is forgotten.
 const MOST_SPANS: usize = 1024;
+
+/// Flags of a sender in a checkpoint.
+const BARRED: u8 = 1;
+const ACTIVE: u8 = 2;
 
 /// What became of a message that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub struct SenderMark {
     pub refused: Ranges,
     /// The node counted as down: nothing that its consumers hold counts.
     pub barred: bool,
+    /// This consumer of the node was the last one that became the active one, in a queue that has a single one.
+    pub active: Option<ConsumerId>,
 }
 
 impl SenderMark {
@@ -54,6 +61,7 @@ impl SenderMark {
             forgotten: 0,
             refused: Ranges::new(),
             barred: false,
+            active: None,
         }
     }
 
@@ -92,20 +100,32 @@ impl SenderMark {
         put_set_from(out, self.below, &self.beyond);
         put(out, self.forgotten);
         put_set(out, &self.refused);
-        out.push(u8::from(self.barred));
+        let active = if self.active.is_some() { ACTIVE } else { 0 };
+        out.push(u8::from(self.barred) | active);
+        if let Some(consumer) = self.active {
+            put(out, consumer.0);
+        }
     }
 
     /// Reads a mark back.
     pub(super) fn get(input: &mut Input<'_>) -> Option<Self> {
         let sender = Incarnation(input.number()?);
         let below = input.number()?;
+        let (beyond, forgotten) = (input.numbers_from(below)?, input.number()?);
+        let refused = input.set()?;
+        let flags = input.octet().filter(|flags| *flags <= BARRED | ACTIVE)?;
+        let active = match flags & ACTIVE {
+            0 => None,
+            _ => Some(ConsumerId(input.number()?)),
+        };
         Some(Self {
             sender,
             below,
-            beyond: input.numbers_from(below)?,
-            forgotten: input.number()?,
-            refused: input.set()?,
-            barred: input.octet().filter(|barred| *barred <= 1)? == 1,
+            beyond,
+            forgotten,
+            refused,
+            barred: flags & BARRED > 0,
+            active,
         })
     }
 }
@@ -236,6 +256,23 @@ impl Senders {
     /// Nothing counts any more that this node's consumers hold, or what they get from now on does again.
     pub(super) fn bar(&mut self, node: Incarnation, barred: bool) {
         self.mark(node).barred = barred;
+    }
+
+    /// The consumer that became the active one last, unless its node is no more.
+    pub(super) fn active(&self) -> Option<NodeConsumer> {
+        self.known.iter().find_map(|(node, known)| {
+            let consumer = known.mark.active?;
+            Some(NodeConsumer {
+                node: *node,
+                consumer,
+            })
+        })
+    }
+
+    /// This consumer is the active one.
+    pub(super) fn activate(&mut self, active: NodeConsumer) {
+        self.known.values_mut().for_each(|known| known.mark.active = None);
+        self.mark(active.node).active = Some(active.consumer);
     }
 
     /// The sender sends nothing more. False if it never did.

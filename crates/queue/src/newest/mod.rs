@@ -211,6 +211,13 @@ impl<E: Ends> Machine for Newest<E> {
                 outlet,
                 settings,
                 reply,
+            }
+            | Request::ConsumeFrom {
+                consumer: id,
+                outlet,
+                settings,
+                reply,
+                of: _,
             } => {
                 let (no_ack, paused) = (settings.no_ack, settings.paused);
                 self.consumers.push(Consumer {

@@ -6,7 +6,7 @@
 //!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
 //! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE     recall NODE FROM
-//! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
+//! consume NAME [of NODE] [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
@@ -27,7 +27,7 @@ use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
 use model::{ConsumerId, Incarnation, Machine, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Held,
-    Loss, Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
+    Loss, NodeConsumer, Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
 };
 use queue::store::{self, Bytes, LogPlace, Read, Source};
 use std::fmt::Write;
@@ -225,19 +225,36 @@ impl Story {
     fn of_consumer(&mut self, words: &[&str], who: &str) -> Request<crate::world::Plain> {
         let (consumer, reply) = (self.consumer(who), 0);
         match words[0] {
-            "consume" => Request::Consume {
-                consumer,
-                outlet: (),
-                settings: ConsumerSettings {
+            "consume" => {
+                let settings = ConsumerSettings {
                     paused: false,
                     no_ack: words.contains(&"no-ack"),
                     exclusive: words.contains(&"exclusive"),
                     prefetch: after(words, "prefetch").unwrap_or(0) as u32,
                     priority: after(words, "priority").unwrap_or(0) as i64,
                     window: after(words, "window").unwrap_or(1_000_000) as u32,
-                },
-                reply,
-            },
+                };
+                let of = after(words, "of").map(|node| NodeConsumer {
+                    node: Incarnation(node),
+                    consumer,
+                });
+                let outlet = ();
+                match of.map(Box::new) {
+                    None => Request::Consume {
+                        consumer,
+                        outlet,
+                        settings,
+                        reply,
+                    },
+                    Some(of) => Request::ConsumeFrom {
+                        of,
+                        consumer,
+                        outlet,
+                        settings,
+                        reply,
+                    },
+                }
+            }
             "cancel" => Request::Cancel {
                 consumer,
                 reply: Some(reply),
@@ -420,7 +437,7 @@ impl Story {
         let name = |id: ConsumerId| self.names[id.0 as usize].as_str();
         let durably = |once: bool| if once { " once durable" } else { "" };
         let line = |event: Event| match event {
-            Event::Recorded(record) => format!("journal: {}", recorded(&record)),
+            Event::Recorded(record) => format!("journal: {}", recorded(&record, &self.names)),
             Event::Delivered(id, delivery) => format!("{} gets {}", name(id), delivered(&delivery)),
             Event::Confirmed {
                 receipt,
@@ -495,7 +512,7 @@ fn delivered(delivery: &Delivery) -> String {
     )
 }
 
-fn recorded(record: &Record) -> String {
+fn recorded(record: &Record, names: &[String]) -> String {
     match record {
         Record::Enqueued {
             first,
@@ -522,6 +539,10 @@ fn recorded(record: &Record) -> String {
         Record::HandedOut { below } => format!("all below {below} may be handed out"),
         Record::Barred { node, barred: true } => format!("node {} counts as down", node.0),
         Record::Barred { node, .. } => format!("node {} counts as down no more", node.0),
+        Record::Activated { consumer } => {
+            let name = &names[consumer.consumer.0 as usize];
+            format!("{name} of node {} is the active one", consumer.node.0)
+        }
         Record::IncarnationEnded { incarnation } => format!("node {} sends nothing more", incarnation.0),
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
@@ -594,7 +615,7 @@ fn list(seqs: &Ranges) -> String {
 
 fn spans(text: &str) -> Ranges {
     let mut ranges = Ranges::new();
-    for span in text.split(',') {
+    for span in text.split(',').filter(|span| *span != "none") {
         let (first, last) = span.split_once('-').unwrap_or((span, span));
         ranges.push_span(first.parse().unwrap(), last.parse().unwrap());
     }

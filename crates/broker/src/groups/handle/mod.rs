@@ -198,6 +198,12 @@ impl<E: Ends> Handle<E> {
         self.consumers.values().any(|it| it.settings.prefetch == 0)
     }
 
+    /// True if there is a consumer with a limit.
+    #[cfg(test)]
+    fn limits_some(&self) -> bool {
+        self.consumers.values().any(|it| it.settings.prefetch > 0)
+    }
+
     /// This node is known to lead, or none is.
     pub fn leads(&mut self, leader: Option<NodeId>) {
         if self.leader == leader {

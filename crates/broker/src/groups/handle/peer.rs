@@ -9,7 +9,7 @@ use crate::clients::outbox::{self, ChannelId, Outbox};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use model::{Block, ConsumerId, Incarnation, Ranges};
 use queue::seq_set::SeqSet;
-use queue::{ConsumerSettings, Held, Origin, Request};
+use queue::{ConsumerSettings, Held, NodeConsumer, Origin, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
@@ -329,7 +329,12 @@ impl Peer {
         };
         let it = Consumer::new(id, settings, outstanding);
         let paused = it.waits();
-        requests.push(Request::Consume {
+        let of = NodeConsumer {
+            node: self.node,
+            consumer,
+        };
+        requests.push(Request::ConsumeFrom {
+            of: Box::new(of),
             consumer: id,
             outlet,
             settings: ConsumerSettings { paused, ..settings },

@@ -1,5 +1,6 @@
 //! One consumer: where its deliveries go and how many more it may get.
 
+use crate::NodeConsumer;
 use crate::effect::delivery_bytes;
 use crate::fifo::{ConsumerSettings, Ends};
 use model::{Block, ConsumerId, Ranges};
@@ -7,6 +8,8 @@ use model::{Block, ConsumerId, Ranges};
 /// A consumer of the queue.
 pub(crate) struct Consumer<E: Ends> {
     pub id: ConsumerId,
+    /// What its node calls it, if another machine may have known it.
+    pub of: Option<NodeConsumer>,
     pub outlet: E::Outlet,
     pub settings: ConsumerSettings,
     /// Unacknowledged messages it holds.
@@ -27,6 +30,7 @@ impl<E: Ends> Consumer<E> {
     pub(crate) fn new(id: ConsumerId, outlet: E::Outlet, settings: ConsumerSettings) -> Self {
         Self {
             id,
+            of: None,
             outlet,
             settings,
             in_flight: 0,

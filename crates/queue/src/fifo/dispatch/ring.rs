@@ -1,7 +1,8 @@
 //! The consumers, and whose turn it is: one message each among those of the highest priority that may get one.
 
 use super::{Consumer, Lines};
-use crate::fifo::{ConsumerSettings, Delivery, Effect, Ends};
+use crate::NodeConsumer;
+use crate::fifo::{Delivery, Effect, Ends};
 use model::{Block, ConsumerId, Ranges, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ pub(crate) struct Ring<E: Ends> {
     looked: usize,
     /// How many in line acknowledge.
     acking: usize,
-    /// Only one consumer is active, and this one; the others wait for it to go.
+    /// Only one consumer is active, and this one if any is; the others wait for it to go.
     single: bool,
     active: Option<u32>,
     /// Who is the next active one: the highest priority first, then who came first.
@@ -102,8 +103,9 @@ impl<E: Ends> Ring<E> {
 
     /// Adds a consumer at the end of its priority's line. As in RabbitMQ's classic queues it does not replace an active
     /// single one, whatever its priority is.
-    pub(crate) fn add(&mut self, id: ConsumerId, outlet: E::Outlet, settings: ConsumerSettings) {
-        let consumer = Some(Consumer::new(id, outlet, settings));
+    pub(crate) fn add(&mut self, consumer: Consumer<E>) {
+        let (id, priority) = (consumer.id, consumer.settings.priority);
+        let consumer = Some(consumer);
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = consumer;
@@ -115,10 +117,7 @@ impl<E: Ends> Ring<E> {
             }
         };
         self.index.insert(id, slot);
-        self.ranks.insert((Reverse(settings.priority), id));
-        if self.single && self.active.is_none() {
-            self.active = Some(slot);
-        }
+        self.ranks.insert((Reverse(priority), id));
         self.line_up(slot);
     }
 
@@ -134,9 +133,7 @@ impl<E: Ends> Ring<E> {
         } else {
             self.vacant.push(slot);
         }
-        if self.active == Some(slot) {
-            self.take_over();
-        }
+        self.active.take_if(|active| *active == slot);
         Some(consumer)
     }
 
@@ -156,13 +153,16 @@ impl<E: Ends> Ring<E> {
         self.gone = 0;
     }
 
-    /// The active consumer is gone: of the others the one of the highest priority that came first is the next.
-    fn take_over(&mut self) {
-        let next = self.ranks.first().and_then(|(_, id)| self.index.get(id));
-        self.active = next.copied();
-        if let Some(slot) = self.active {
-            self.line_up(slot);
-        }
+    /// Has a consumer become the active one where none is: the one that a node calls so, else the one of the highest priority
+    /// that came first.
+    pub(crate) fn activate(&mut self, of: Option<NodeConsumer>) -> Option<&Consumer<E>> {
+        let is_called_so = |it: &Option<Consumer<E>>| it.as_ref().is_some_and(|it| it.of == of);
+        let known = of.and_then(|_| self.slots.iter().position(is_called_so));
+        let first = || self.ranks.first().and_then(|(_, id)| self.index.get(id));
+        let slot = known.map(|at| at as u32).or_else(|| first().copied())?;
+        self.active = Some(slot);
+        self.line_up(slot);
+        self.slots[slot as usize].as_ref()
     }
 
     /// Removes all, in the order of their ids.
@@ -278,6 +278,7 @@ impl<E: Ends> Ring<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fifo::ConsumerSettings;
 
     enum Numbers {}
 
@@ -302,11 +303,15 @@ mod tests {
         }
     }
 
+    fn consumer(id: u64, priority: i64) -> Consumer<Numbers> {
+        Consumer::new(ConsumerId(id), (), settings(priority))
+    }
+
     #[test]
     fn many_consumers_go_at_a_cost_that_grows_with_their_number_only() {
         let mut ring = Ring::<Numbers>::default();
         let many = 10_000;
-        (1..=many).for_each(|id| ring.add(ConsumerId(id), (), settings(0)));
+        (1..=many).for_each(|id| ring.add(consumer(id, 0)));
         for id in 1..=many {
             assert!(ring.remove(ConsumerId(id)).is_some());
         }
@@ -319,7 +324,7 @@ mod tests {
         // Slots are used again, and a queue to which consumers come and go without an end does not grow.
         let slots = ring.slots.len();
         for id in 1..=many {
-            ring.add(ConsumerId(many + id), (), settings(id as i64 % 3));
+            ring.add(consumer(many + id, id as i64 % 3));
             ring.remove(ConsumerId(many + id));
         }
         assert_eq!(ring.slots.len(), slots);
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn who_stays_among_many_who_go_keeps_its_turn() {
         let mut ring = Ring::<Numbers>::default();
-        (1..=100).for_each(|id| ring.add(ConsumerId(id), (), settings(0)));
+        (1..=100).for_each(|id| ring.add(consumer(id, 0)));
         for id in (1..=100).filter(|id| id % 10 != 0) {
             ring.remove(ConsumerId(id));
         }
@@ -345,13 +350,13 @@ mod tests {
         let mut ring = Ring::<Numbers>::default();
         ring.set_single(true);
         for (id, priority) in [(1, 0), (2, 0), (3, 5), (4, 5)] {
-            ring.add(ConsumerId(id), (), settings(priority));
+            ring.add(consumer(id, priority));
         }
         let mut order = Vec::new();
-        while let Some(active) = ring.active() {
+        while let Some(active) = ring.activate(None).map(|it| it.id) {
             order.push(active.0);
             ring.remove(active);
         }
-        assert_eq!(order, [1, 3, 4, 2]);
+        assert_eq!(order, [3, 4, 1, 2]);
     }
 }

@@ -30,8 +30,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(steps: &[Step], counts_returns: bool) {
-    let mut world = World::new(NODES, counts_returns);
+fn run(steps: &[Step], counts_returns: bool, single_active: bool) {
+    let mut world = World::new(NODES, counts_returns, single_active);
     steps.iter().for_each(|step| world.step(*step));
     world.judge();
 }
@@ -41,8 +41,9 @@ proptest! {
     fn whoever_leads_and_whatever_links_do_nothing_is_lost_doubled_reordered_or_in_two_hands(
         steps in prop::collection::vec(step(), 1..120),
         counts_returns: bool,
+        single_active: bool,
     ) {
-        run(&steps, counts_returns);
+        run(&steps, counts_returns, single_active);
     }
 }
 
@@ -71,5 +72,5 @@ fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
         Step::Settle,
         Step::Ack(1, 0),
     ];
-    run(&steps, false);
+    run(&steps, false, false);
 }

@@ -125,13 +125,16 @@ pub struct World {
     /// Incarnations that are no more.
     dead: BTreeSet<Incarnation>,
     gave_up: bool,
+    /// Who was served last in a queue with a single active consumer, where, and in which term.
+    active: Option<(usize, ConsumerId, u64)>,
 }
 
 impl World {
-    pub fn new(nodes: usize, counts_returns: bool) -> Self {
+    pub fn new(nodes: usize, counts_returns: bool, single_active: bool) -> Self {
         let settings = QueueSettings {
             durable: true,
             replicated: true,
+            single_active,
             delivery_limit: counts_returns.then_some(DeliveryLimit::Unlimited),
             ..QueueSettings::default()
         };
@@ -151,6 +154,7 @@ impl World {
             seqs: BTreeMap::new(),
             dead: BTreeSet::new(),
             gave_up: false,
+            active: None,
         };
         for _ in 0..nodes {
             let node = world.begin();
@@ -260,7 +264,7 @@ impl World {
             no_ack: false,
             exclusive: false,
             prefetch,
-            priority: 0,
+            priority: (consumer.0 % 3) as i64,
             window: 1 << 20,
             paused: false,
         };
@@ -376,6 +380,9 @@ impl World {
     }
 
     fn got(&mut self, node: usize, delivery: &Delivery, consumer: Option<ConsumerId>) {
+        if let Some(consumer) = consumer {
+            self.is_served(node, consumer);
+        }
         for seq in delivery.seqs.iter() {
             let message = delivery.block.message((seq - delivery.base) as usize);
             let number: u64 = std::str::from_utf8(message.body).unwrap().parse().unwrap();
@@ -396,8 +403,23 @@ impl World {
         }
     }
 
+    /// As far as nodes can know, who is active stays so until it goes.
+    fn is_served(&mut self, node: usize, consumer: ConsumerId) {
+        let term = self.nodes[node].handle.term;
+        let is_late = |(_, _, since): (usize, ConsumerId, u64)| term < since;
+        let wants_it = self.nodes[node].consumers.contains(&consumer);
+        if !self.settings.single_active || !wants_it || self.active.is_some_and(is_late) {
+            return;
+        }
+        if let Some((other, before, _)) = self.active.replace((node, consumer, term)) {
+            let goes_on = before == consumer || !self.nodes[other].consumers.contains(&before);
+            assert!(goes_on, "{consumer:?} is served while {before:?} is active");
+        }
+    }
+
     /// What a node's clients had counts no more, and acks of it may be lost.
     fn part(&mut self, node: usize) {
+        self.active.take_if(|(at, ..)| *at == node);
         let lost = self.under_way(node);
         self.unsafe_acks.extend(lost);
         self.nodes[node].apart = true;
@@ -622,7 +644,20 @@ impl World {
             let has = self.nodes.iter().any(|node| node.handle.holdings.has(*seq));
             assert_eq!(*held, has, "{number} is held by somebody who knows of it");
         }
-        let wanted = self.nodes.iter().any(|node| node.handle.wants_all());
+        let mut nodes = self.nodes.iter();
+        let status = self.leaders[0].host.machine.status();
+        let wanted = match self.settings.single_active {
+            true => {
+                let some = nodes.any(|node| !node.handle.consumers.is_empty());
+                assert_eq!(
+                    status.active.is_some(),
+                    some,
+                    "somebody is active if there is anybody"
+                );
+                some && !self.nodes.iter().any(|node| node.handle.limits_some())
+            }
+            false => nodes.any(|node| node.handle.wants_all()),
+        };
         let ready = contents.iter().filter(|(_, _, held)| !held).count();
         assert!(
             !wanted || ready == 0,
