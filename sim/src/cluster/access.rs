@@ -12,6 +12,7 @@ use cluster::{GroupId, NodeId};
 use model::{Incarnation, QueueSettings};
 use queue::{Effect, Request};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The channel of whoever publishes dead letters; clients have another one.
 pub const LETTERS: ChannelId = ChannelId(2);
@@ -31,6 +32,8 @@ pub struct Access {
     sessions: Option<Led>,
     /// Ticks without a session with who leads.
     away: u32,
+    /// The first of what came since clients looked was sent then.
+    came: Option<Duration>,
 }
 
 /// The sessions of a leader.
@@ -49,6 +52,7 @@ impl Access {
             outbox: Arc::new(Outbox::new()),
             sessions: None,
             away: 0,
+            came: None,
         }
     }
 
@@ -260,14 +264,23 @@ impl Cluster {
         self.obey(to, group, orders, false);
     }
 
-    /// What has come for clients of a node.
-    pub fn take_events(&mut self, node: u32) -> Vec<(GroupId, Event)> {
+    /// Something came for a node that was sent then.
+    pub fn came_since(&mut self, node: u32, group: GroupId, sent: Duration) {
+        if let Some(access) = self.accesses.get_mut(&(node, group)) {
+            access.came.get_or_insert(sent);
+        }
+    }
+
+    /// What has come for clients of a node, and since when it was under way at the most.
+    pub fn take_events(&mut self, node: u32) -> Vec<(GroupId, Duration, Event)> {
         let mut all = Vec::new();
-        let of_node = self.accesses.iter().filter(|((of, _), _)| *of == node);
+        let now = self.ledger.now;
+        let of_node = self.accesses.iter_mut().filter(|((of, _), _)| *of == node);
         for ((_, group), access) in of_node {
             let mut events = Vec::new();
             access.outbox.take(&mut events, std::task::Waker::noop());
-            all.extend(events.into_iter().map(|event| (*group, event)));
+            let since = access.came.take().unwrap_or(now);
+            all.extend(events.into_iter().map(|event| (*group, since, event)));
         }
         all
     }

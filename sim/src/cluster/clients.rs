@@ -3,7 +3,7 @@
 use super::access::LETTERS;
 use super::history::Id;
 use super::invariants::deliveries::{Receiver, arrives};
-use super::invariants::{acks, answers};
+use super::invariants::{acks, active, answers};
 use super::ledger::{Held, Known};
 use super::nodes::Cluster;
 use super::terms::DEAD;
@@ -207,6 +207,7 @@ impl Cluster {
         let (outbox, channel) = (self.outbox(node, group), CLIENTS);
         let consumer = Consumer { node, group, no_ack };
         self.clients.consumers.insert(number, consumer);
+        active::came(&mut self.ledger, group, node, number);
         self.ledger
             .tell(|| format!("{number} consumes from {group:?} on {node}: {settings:?}"));
         let request = Request::Consume {
@@ -234,6 +235,7 @@ impl Cluster {
     fn cancel(&mut self, node: u32, group: GroupId, number: u64) {
         self.ledger
             .tell(|| format!("{number} consumes no more from {group:?} on {node}"));
+        active::went(&mut self.ledger, group, number);
         let consumer = ConsumerId(number);
         let question = self.clients.next_number();
         let reply = Some(reply(self.outbox(node, group), question, false));
@@ -358,7 +360,7 @@ impl Cluster {
 
     /// Clients of a node look at what has come for them.
     pub fn clients_are_told(&mut self, node: u32) {
-        for (group, event) in self.take_events(node) {
+        for (group, since, event) in self.take_events(node) {
             match event {
                 Event::Confirm { channel, numbers, .. } if channel == LETTERS => {
                     self.letters_arrived(&numbers)
@@ -378,15 +380,26 @@ impl Cluster {
                 } => {
                     let known = self.clients.consumers.get(&consumer.0);
                     let no_ack = known.is_some_and(|it| it.no_ack);
-                    let consumer = Some(consumer.0);
-                    self.receive(node, group, Receiver { consumer, no_ack }, &delivery);
+                    let to = Receiver {
+                        consumer: Some(consumer.0),
+                        no_ack,
+                        since,
+                    };
+                    self.receive(node, group, to, &delivery);
                 }
                 Event::Answer { question, answer, .. } => {
                     let no_ack = self.clients.gets.remove(&question.0).unwrap_or_default();
-                    let consumer = None;
+                    let to = Receiver {
+                        consumer: None,
+                        no_ack,
+                        since,
+                    };
+                    if answer != Some(Answer::Consuming) {
+                        active::went(&mut self.ledger, group, question.0);
+                    }
                     match answer {
                         Some(Answer::Got { delivery, .. }) => {
-                            self.receive(node, group, Receiver { consumer, no_ack }, &delivery);
+                            self.receive(node, group, to, &delivery);
                         }
                         Some(Answer::Purged(_)) => self.is_purged(group),
                         _ => {}
@@ -395,6 +408,7 @@ impl Cluster {
                 Event::ConsumerCancelled { consumer, .. } => {
                     self.ledger.tell(|| format!("{consumer:?} is cancelled"));
                     self.clients.consumers.remove(&consumer.0);
+                    active::went(&mut self.ledger, group, consumer.0);
                 }
                 _ => {}
             }

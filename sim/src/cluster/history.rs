@@ -3,8 +3,8 @@
 
 use cluster::Mark;
 use model::{Block, Incarnation, Index, Journaled, Ranges, Seq};
-use queue::DropReason;
 use queue::fifo::{Record, Sent};
+use queue::{DropReason, NodeConsumer};
 use std::collections::BTreeMap;
 
 /// A message's name; it stands in its body.
@@ -44,6 +44,7 @@ pub enum Fact {
     Came { seq: Seq, id: Id },
     Left { seq: Seq, id: Id, how: Gone },
     Returned { seq: Seq, id: Id },
+    Activated { of: NodeConsumer },
 }
 
 /// Something that must not be: which invariant, and what.
@@ -119,7 +120,7 @@ impl History {
         let change = facts.iter().map(|fact| match fact {
             Fact::Came { .. } => 1,
             Fact::Left { .. } => -1,
-            Fact::Returned { .. } => 0,
+            Fact::Returned { .. } | Fact::Activated { .. } => 0,
         });
         self.live.push(before.wrapping_add_signed(change.sum()));
         applied.map(|()| facts)
@@ -156,6 +157,10 @@ impl History {
                 Ok(())
             }
             Record::Barred { .. } => Ok(()),
+            Record::Activated { consumer: of } => {
+                facts.push(Fact::Activated { of });
+                Ok(())
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What clients know: what they published, what they were told, and what they did with what they were given.
 
 use super::history::{History, Id};
+use super::invariants::active::Actives;
 use super::terms::Terms;
 use crate::ledger::Violation;
 use crate::terms::Said;
@@ -66,6 +67,8 @@ pub struct Book {
     pub delivered_by: BTreeMap<Seq, Leadership>,
     /// The last message of each publisher in each lane.
     pub last: BTreeMap<(u32, u64), Id>,
+    /// Who consumes, if only one at a time is served.
+    pub actives: Actives,
 }
 
 /// Everything.
@@ -127,6 +130,7 @@ impl Ledger {
             delivered_by: BTreeMap::new(),
             last: BTreeMap::new(),
             acked: BTreeMap::new(),
+            actives: Actives::default(),
         };
         self.books.insert(group, book);
     }
@@ -148,6 +152,7 @@ impl Ledger {
         if let Some(book) = self.books.get_mut(&group) {
             book.hands.retain(|_, held| held.node != node);
             book.acked.retain(|_, held| held.node != node);
+            book.actives.forget(node);
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Frame {
     pub from: u32,
     pub to: u32,
     pub said: Said,
+    /// When it was sent, once the network has it.
+    pub sent: Duration,
 }
 
 /// A node's way to the others.
@@ -52,7 +54,12 @@ impl Wire {
     pub fn put(&self, to: u32, said: Said) {
         let from = self.from;
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        sent.push(Frame { from, to, said });
+        sent.push(Frame {
+            from,
+            to,
+            said,
+            sent: Duration::ZERO,
+        });
     }
 }
 
@@ -123,8 +130,9 @@ impl Network {
         }
     }
 
-    fn put(&mut self, now: Duration, delay_ms: u64, frame: Frame) {
+    fn put(&mut self, now: Duration, delay_ms: u64, mut frame: Frame) {
         self.frames += 1;
+        frame.sent = now;
         let mut due = now + Duration::from_millis(delay_ms);
         if frame.said.keeps_order() {
             let behind = self.behind.entry((frame.from, frame.to)).or_default();

@@ -204,12 +204,15 @@ impl Cluster {
             let Some(frame) = self.network.arrived(now, takes) else {
                 break;
             };
-            let (from, to) = (frame.from, frame.to);
+            let (from, to, sent) = (frame.from, frame.to, frame.sent);
             match frame.said {
                 Said::Entries(bytes) => self.node(to).receive(from, bytes, false),
                 Said::Bulk(bytes) => self.node(to).receive(from, bytes, true),
                 Said::Up(group, node, frame) => self.hear_up(from, to, group, node, frame),
-                Said::Down(group, node, frame) => self.hear_down(from, to, group, node, frame),
+                Said::Down(group, node, frame) => {
+                    self.hear_down(from, to, group, node, frame);
+                    self.came_since(to, group, sent);
+                }
             }
         }
         let first = self.random.below(self.nodes.len() as u64) as usize;

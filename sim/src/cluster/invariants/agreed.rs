@@ -1,6 +1,6 @@
 //! All members have the same records in the same places, and each follows from those before it.
 
-use super::{dead, order, reasons};
+use super::{active, dead, order, reasons};
 use crate::cluster::history::Fact;
 use crate::cluster::ledger::Ledger;
 use cluster::Committed;
@@ -26,6 +26,7 @@ pub fn committed(ledger: &mut Ledger, node: u32, entry: &Committed) {
                 reasons::left(ledger, group, id, how);
                 dead::left(ledger, group, id, how);
             }
+            Fact::Activated { of } => active::became(ledger, group, entry.at.term, of),
             Fact::Returned { .. } => {}
         }
     }

@@ -1,12 +1,13 @@
 //! Nobody is given what is not agreed on: a message that a majority does not have, one that is settled, one above the
 //! mark of what may have been handed out, another body; and what was delivered before is marked.
 
-use super::hands;
+use super::{active, hands};
 use crate::cluster::history::{Id, id_of, lane_of};
 use crate::cluster::ledger::{Leadership, Ledger};
 use cluster::GroupId;
 use model::Seq;
 use queue::Delivery;
+use std::time::Duration;
 
 /// A leader, which knows as committed what is up to `told`, lets messages go to a client.
 pub fn leaves(ledger: &mut Ledger, by: Leadership, told: u64, delivery: &Delivery) {
@@ -25,12 +26,15 @@ pub fn arrives(
     delivery: &Delivery,
 ) -> Vec<(Seq, Id)> {
     let mut given = Vec::new();
+    if let Some(consumer) = to.consumer {
+        active::served(ledger, group, consumer);
+    }
     for (seq, id, _) in messages(ledger, delivery) {
         ledger.deliveries += 1;
         ledger.note(id ^ seq);
         ledger.tell(|| format!("{group:?} gives {to:?} on {node} {seq}, which is {id}"));
         if !to.no_ack {
-            hands::given(ledger, group, node, to.consumer, seq, id);
+            hands::given(ledger, group, node, to, seq, id);
         }
         given.push((seq, id));
     }
@@ -44,6 +48,8 @@ pub struct Receiver {
     pub consumer: Option<u64>,
     /// What it is given counts as settled.
     pub no_ack: bool,
+    /// Since then it may have been under way.
+    pub since: Duration,
 }
 
 /// The messages of a delivery: their numbers, which they are, and the lengths of their bodies.

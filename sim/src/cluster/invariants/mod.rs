@@ -1,6 +1,7 @@
 //! What must hold, one file each.
 
 pub mod acks;
+pub mod active;
 pub mod agreed;
 pub mod answers;
 pub mod dead;
