@@ -108,7 +108,8 @@ pub(crate) struct FrameWriter {
 
 impl FrameWriter {
     pub fn new(incarnation: u64) -> Self {
-        let mut out = vec![VERSION];
+        let mut out = Vec::with_capacity(HEAD_BYTES);
+        out.push(VERSION);
         put_number(&mut out, incarnation);
         Self { bytes: out, parts: 0 }
     }
@@ -195,6 +196,8 @@ fn parts(item: &Item) -> usize {
     }
 }
 
+/// What a frame with nothing but the head of a message takes, mostly.
+const HEAD_BYTES: usize = 128;
 /// More than an entry takes beside its bytes, mostly: so much that a frame is not moved while it is filled.
 const BESIDE_BYTES: usize = 8;
 

@@ -305,9 +305,8 @@ impl BlockBuilder {
         } = *message;
         let route = route.as_bytes();
         let length = HEADER + route.len() + properties.len() + body.len();
-        if self.offsets.is_empty() {
-            self.offsets.reserve(self.expected.messages);
-            self.bytes.reserve(length.max(self.expected.bytes));
+        if self.offsets.is_empty() && self.expected.messages > 0 {
+            self.make_room(length);
         }
         self.offsets.push(self.bytes.len() as u32);
         self.body_bytes += body.len() as u64;
@@ -324,6 +323,24 @@ impl BlockBuilder {
         self.bytes.extend_from_slice(route);
         self.bytes.extend_from_slice(properties.bytes());
         self.bytes.extend_from_slice(body);
+    }
+
+    /// Asks for room for a block as it is expected, or for a longer first message.
+    #[inline(never)]
+    fn make_room(&mut self, first: usize) {
+        self.offsets.reserve(self.expected.messages);
+        self.bytes.reserve(first.max(self.expected.bytes));
+    }
+
+    /// The block is complete: expects one like it, and gives back what it does not use.
+    #[inline(never)]
+    fn learn(&mut self) {
+        let Self { bytes, offsets, .. } = self;
+        self.expected = Expected::after(bytes.len(), offsets.len());
+        if bytes.capacity() - bytes.len() > bytes.len().max(SLACK_BYTES) {
+            bytes.shrink_to_fit();
+            offsets.shrink_to_fit();
+        }
     }
 
     /// How many messages were added.
@@ -343,16 +360,13 @@ impl BlockBuilder {
 
     /// The finished block; the builder is empty again.
     pub fn finish(&mut self, persistent: bool, received: Timestamp) -> Block {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        let mut offsets = std::mem::take(&mut self.offsets);
-        self.expected = Expected::after(bytes.len(), offsets.len());
-        if bytes.capacity() - bytes.len() > bytes.len().max(SLACK_BYTES) {
-            bytes.shrink_to_fit();
-            offsets.shrink_to_fit();
+        // One message after another one, alone each, has nothing to learn from and nothing to give back.
+        if self.offsets.len() != 1 || self.expected.messages > 0 {
+            self.learn();
         }
         Block {
-            bytes,
-            offsets,
+            bytes: std::mem::take(&mut self.bytes),
+            offsets: std::mem::take(&mut self.offsets),
             body_bytes: std::mem::take(&mut self.body_bytes),
             around: std::mem::take(&mut self.around),
             expiring: std::mem::take(&mut self.expiring),

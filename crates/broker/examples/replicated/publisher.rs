@@ -23,6 +23,7 @@ pub struct Publisher<'a> {
     queue: &'a Queue,
     outbox: Arc<Outbox>,
     body: Vec<u8>,
+    route: RouteBuf,
     published: u64,
     pub kept: u64,
 }
@@ -35,6 +36,7 @@ impl<'a> Publisher<'a> {
             queue,
             outbox: Arc::new(Outbox::new()),
             body: vec![b'x'; body],
+            route: RouteBuf::new(b"", b"q"),
             published: 0,
             kept: KEPT,
         }
@@ -93,10 +95,10 @@ impl<'a> Publisher<'a> {
     }
 
     fn block(&self, count: u64) -> Block {
-        let (mut block, route) = (BlockBuilder::default(), RouteBuf::new(b"", b"q"));
+        let mut block = BlockBuilder::default();
         for _ in 0..count {
             let properties = Properties::amqp091(b"");
-            block.push_message(&Message::new(route.as_route(), properties, &self.body));
+            block.push_message(&Message::new(self.route.as_route(), properties, &self.body));
         }
         block.finish(true, Timestamp(1))
     }

@@ -25,8 +25,10 @@ const FETCHES: usize = 2;
 /// So many turns are made before the first one of them is synced; from then on what is proposed waits for more.
 const BUSY: u64 = 8;
 
-/// So much waits at most to be proposed together.
+/// So much waits at most to be proposed together: so many times, or more often as long as it is less than so many bytes.
 const TOGETHER: usize = 16;
+const TOGETHER_SMALL: usize = 64;
+const SMALL_BYTES: usize = 64 << 10;
 
 /// The time between two ticks.
 const TICK_MS: u128 = 100;
@@ -37,6 +39,25 @@ const AWAY_TICKS: u32 = 600;
 /// How much of a group's log is read at once for a member that lags, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
+/// What was brought and is not looked at yet.
+#[derive(Default)]
+struct Mailbox {
+    mail: Vec<Mail>,
+    /// Of the records that are to be proposed.
+    bytes: usize,
+}
+
+impl Mailbox {
+    /// Whether what is proposed may wait here for more of its kind.
+    fn has_space(&self) -> bool {
+        let limit = match self.bytes < SMALL_BYTES {
+            true => TOGETHER_SMALL,
+            false => TOGETHER,
+        };
+        self.mail.len() < limit
+    }
+}
+
 /// A node's members of all groups. See the module.
 pub struct NodeGroups {
     myself: Weak<Self>,
@@ -46,7 +67,7 @@ pub struct NodeGroups {
     links: Arc<dyn Links>,
     state: Mutex<State>,
     observer: OnceLock<Weak<dyn Observer>>,
-    mailbox: Mutex<Vec<Mail>>,
+    mailbox: Mutex<Mailbox>,
     /// Whether something in it is to be looked at now.
     mail: AtomicBool,
     /// The numbers of the last turns of which a batch was appended, and synced.
@@ -276,8 +297,12 @@ impl NodeGroups {
 
     fn put(&self, mail: Mail) {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = matches!(mail, Mail::Propose(..)) && mailbox.len() < TOGETHER && self.is_busy();
-        mailbox.push(mail);
+        let mut waits = false;
+        if let Mail::Propose(_, _, records) = &mail {
+            mailbox.bytes += records.iter().map(Bytes::len).sum::<usize>();
+            waits = mailbox.has_space() && self.is_busy();
+        }
+        mailbox.mail.push(mail);
         if !waits {
             self.mail.store(true, Ordering::SeqCst);
         }
@@ -340,7 +365,7 @@ impl NodeGroups {
         let mut concerned = Concerned::default();
         self.mail.store(false, Ordering::SeqCst);
         let mailbox = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
-        for mail in mailbox {
+        for mail in mailbox.mail {
             if let Mail::Tick(_) = mail {
                 let ticking = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
                 ticking
