@@ -56,6 +56,13 @@ impl Mailbox {
         };
         self.mail.len() < limit
     }
+
+    fn put(&mut self, mail: Mail) {
+        if let Mail::Propose(_, _, records) = &mail {
+            self.bytes += records.iter().map(Bytes::len).sum::<usize>();
+        }
+        self.mail.push(mail);
+    }
 }
 
 /// A node's members of all groups. See the module.
@@ -297,12 +304,8 @@ impl NodeGroups {
 
     fn put(&self, mail: Mail) {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut waits = false;
-        if let Mail::Propose(_, _, records) = &mail {
-            mailbox.bytes += records.iter().map(Bytes::len).sum::<usize>();
-            waits = mailbox.has_space() && self.is_busy();
-        }
-        mailbox.mail.push(mail);
+        let waits = matches!(mail, Mail::Propose(..)) && mailbox.has_space() && self.is_busy();
+        mailbox.put(mail);
         if !waits {
             self.mail.store(true, Ordering::SeqCst);
         }
@@ -437,5 +440,22 @@ impl Batches for NodeGroups {
 impl fmt::Debug for NodeGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NodeGroups")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_records_wait_for_more_of_their_kind_than_large_ones() {
+        let waiting = |length: usize| {
+            let mut mailbox = Mailbox::default();
+            while mailbox.has_space() {
+                mailbox.put(Mail::Propose(GroupId(1), 1, vec![vec![7; length].into()]));
+            }
+            mailbox.mail.len()
+        };
+        assert_eq!([100, 1_000, 2_000, 100_000].map(waiting), [64, 64, 33, 16]);
     }
 }
