@@ -53,11 +53,19 @@ pub enum Mutant {
     ForgetsDropped,
     /// A new leader serves whoever comes first of those of whom one at a time is to be served.
     ForgetsActive,
+    /// Bodies that a peer has sent are kept under the numbers of others.
+    MisplacesBodies,
+    /// Contents that were fetched count before they are durable.
+    InstallsUnsynced,
+    /// What is committed behind contents is passed over while they are fetched.
+    InstallsWithoutTail,
+    /// Bodies of contents that were fetched are given back once those are installed.
+    ReleasesFetched,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
         Self::KeepsWhatWasUndecided,
@@ -80,6 +88,10 @@ impl Mutant {
         Self::MarksNothing,
         Self::ForgetsDropped,
         Self::ForgetsActive,
+        Self::MisplacesBodies,
+        Self::InstallsUnsynced,
+        Self::InstallsWithoutTail,
+        Self::ReleasesFetched,
     ];
 
     /// Whether this is done wrong in this thread.

@@ -1,6 +1,7 @@
 //! What goes wrong, as the seed decides.
 
 use super::network::Weather;
+use super::node::Node;
 use super::nodes::Cluster;
 use super::theme::Trouble;
 use std::time::Duration;
@@ -134,6 +135,9 @@ impl Cluster {
 
     fn lose_power_soon(&mut self, id: u32) {
         let call = 1 + self.random.below(40);
+        // Where contents are just being fetched, most is at stake.
+        let fetches = |node: &&Node| node.is_made_anew() && node.goes_on();
+        let id = self.nodes.iter().find(fetches).map_or(id, |node| node.id);
         if self.node(id).running.is_none() {
             return;
         }

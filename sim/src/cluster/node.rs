@@ -165,6 +165,12 @@ impl Node {
         }
     }
 
+    /// Whether the machine of one of its copies is being made of contents that others have.
+    pub fn is_made_anew(&self) -> bool {
+        let copies = self.running.iter().flat_map(|running| running.copies.values());
+        copies.into_iter().any(|copy| copy.queue().applied().is_none())
+    }
+
     /// Whether a process runs and goes on.
     pub fn goes_on(&self) -> bool {
         self.running.is_some() && self.paused.is_none()

@@ -179,6 +179,9 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
         self.own.joined(at.index, members);
         self.own.take_spares();
         self.own.checkpoint(at, contents, needed, usize::MAX, None);
+        if Mutant::InstallsUnsynced.is_on() {
+            self.own.groups().installed(self.own.group(), at.index);
+        }
         (self.applied, self.lead) = (at, None);
     }
 

@@ -5,7 +5,7 @@ use crate::groups::member_record::{Head, Remembered};
 use crate::groups::replay::replaying;
 use crate::node::ends::Ends;
 use cluster::{Mark, Membership};
-use model::{Journaled, QueueSettings, Ranges};
+use model::{Journaled, Mutant, QueueSettings, Ranges};
 use queue::QueueMachine;
 use queue::store::{self, Piece, Place, Stored};
 use std::collections::HashSet;
@@ -116,7 +116,10 @@ impl<M: QueueMachine<Ends>> Next<M> {
     }
 
     /// These bodies are in segments now, synced.
-    pub fn stored(&mut self, pieces: Vec<Stored>) {
+    pub fn stored(&mut self, mut pieces: Vec<Stored>) {
+        if Mutant::MisplacesBodies.is_on() {
+            pieces.iter_mut().for_each(|piece| piece.first += 1);
+        }
         self.journal.spare(pieces.clone());
         self.moved(pieces);
     }
@@ -137,7 +140,7 @@ impl<M: QueueMachine<Ends>> Next<M> {
         let spares = journal.kept().spares.iter().map(|spare| spare.place);
         let mut places: HashSet<Place> = places.into_iter().chain(spares).collect();
         let needed: HashSet<Place> = machine.places().into_iter().collect();
-        places.retain(|place| !needed.contains(place));
+        places.retain(|place| !needed.contains(place) || Mutant::ReleasesFetched.is_on());
         let (contents, needed) = machine.checkpoint(at.index + 1);
         journal.install(at, members, &contents, needed);
         if !places.is_empty() {
