@@ -191,6 +191,16 @@ impl FaultyFs {
             .map(|inode| inode.now.clone())
     }
 
+    /// The disk is full: so often a file can't become longer, until there is space again.
+    pub fn set_full(&self, refusals: u64) {
+        self.lock_world().refusals = refusals;
+    }
+
+    /// Whether it still is.
+    pub fn is_full(&self) -> bool {
+        self.lock_world().refusals > 0
+    }
+
     /// All files, sorted by path.
     pub fn files(&self) -> Vec<PathBuf> {
         let world = self.lock_world();
@@ -376,11 +386,11 @@ impl File for FaultyFile {
         } else {
             buf.len()
         };
-        let change = Change::Write {
+        world.grow(self.inode, offset + length as u64)?;
+        world.inode(self.inode)?.change(Change::Write {
             offset: offset as usize,
             bytes: buf[..length].to_vec(),
-        };
-        world.inode(self.inode)?.change(change);
+        });
         Ok(length)
     }
 
@@ -409,6 +419,7 @@ impl File for FaultyFile {
         if length > world.free_space {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        world.grow(self.inode, length)?;
         let inode = world.inode(self.inode)?;
         if inode.now.len() < length as usize {
             inode.change(Change::Length(length as usize));

@@ -20,6 +20,8 @@ pub(super) struct World {
     /// Syncs of files do nothing and say that they did.
     pub(super) lies: bool,
     pub(super) free_space: u64,
+    /// So often a file can't become longer.
+    pub(super) refusals: u64,
     /// One reference more than files are open.
     pub(super) descriptors: Arc<()>,
     pub(super) locks: BTreeSet<PathBuf>,
@@ -116,6 +118,15 @@ impl World {
         }
     }
 
+    /// A file is to be so long at least.
+    pub(super) fn grow(&mut self, number: u64, length: u64) -> io::Result<()> {
+        if self.refusals > 0 && self.inode(number)?.now.len() < length as usize {
+            self.refusals -= 1;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
     pub(super) fn find(&self, path: &Path) -> Option<u64> {
         let (dir, name) = split(path);
         self.directories.get(&dir)?.now.get(&name).copied()
@@ -141,6 +152,7 @@ impl World {
         self.no_descriptor = false;
         self.plan.clear();
         self.full_from = None;
+        self.refusals = 0;
         self.locks.clear();
     }
 

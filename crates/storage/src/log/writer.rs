@@ -53,6 +53,8 @@ pub(crate) struct Writer<C> {
 struct Turn {
     /// It was taken, and is not at its end.
     under_way: bool,
+    /// All of its blocks are in the files: what is left to do is to sync them.
+    is_written: bool,
     blocks: VecDeque<Vec<u8>>,
     sync: bool,
     /// Somebody waits to be told of the sync.
@@ -72,6 +74,7 @@ impl<C: Callbacks> Writer<C> {
     ) -> Self {
         let turn = Turn {
             under_way: false,
+            is_written: false,
             blocks: VecDeque::new(),
             sync: false,
             awaited: false,
@@ -130,6 +133,10 @@ impl<C: Callbacks> Writer<C> {
                 return Ok(Step::Sleep(self.roll_at.map(|at| at.saturating_sub(now))));
             }
         }
+        // The sync is a step of its own, so that a thread which is turned can stand before it, as one does whose disk hangs.
+        if self.turn.sync && !std::mem::replace(&mut self.turn.is_written, true) {
+            return Ok(Step::Again);
+        }
         self.turn.under_way = false;
         if self.turn.sync {
             self.sync()?;
@@ -163,6 +170,7 @@ impl<C: Callbacks> Writer<C> {
         let sync = pending.urgent() || due.is_some_and(|due| due <= now);
         if sync || pending.bytes >= WRITE_SOON {
             self.turn.under_way = true;
+            self.turn.is_written = false;
             self.turn.sync = sync;
             self.turn.closing = pending.closing;
             pending.take(&mut self.turn.blocks);
