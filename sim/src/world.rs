@@ -10,7 +10,7 @@ use storage::faulty::{FaultyFs, Random};
 use storage::{FileSystem, Step, Task, Thread, World};
 
 /// What the wall clock shows at the beginning: some day of 2026, in milliseconds since the Unix epoch.
-const BEGINNING_MS: u64 = 1_780_000_000_000;
+pub const BEGINNING_MS: u64 = 1_780_000_000_000;
 const DAY_MS: u64 = 86_400_000;
 
 /// After so many steps of a thread that somebody waits for, it is clear that it has no end.
@@ -45,6 +45,8 @@ struct Inner {
     wall_began_ms: u64,
     random: Random,
     threads: Vec<Slot>,
+    /// Until then the disk answers nobody, and threads wait for it.
+    hangs_until: Duration,
 }
 
 impl fmt::Debug for Inner {
@@ -84,6 +86,7 @@ impl Simulated {
                 wall_began_ms: BEGINNING_MS,
                 random: Random(seed),
                 threads: Vec::new(),
+                hangs_until: Duration::ZERO,
             }),
         })
     }
@@ -97,6 +100,12 @@ impl Simulated {
         self.lock().now += time;
     }
 
+    /// The disk answers nobody for so long from now on; no thread makes a step, but for one that somebody waits for.
+    pub fn hang(&self, time: Duration) {
+        let mut inner = self.lock();
+        inner.hangs_until = inner.now + time;
+    }
+
     /// Somebody sets the wall clock: as if the simulation had begun so long after a day before its beginning.
     pub fn set_wall(&self, after_ms: u64) {
         self.lock().wall_began_ms = BEGINNING_MS - DAY_MS + after_ms;
@@ -106,6 +115,9 @@ impl Simulated {
     pub fn step(&self) -> bool {
         let mut inner = self.lock();
         let now = inner.now;
+        if now < inner.hangs_until {
+            return false;
+        }
         let due = |slot: &Slot| match slot.state {
             State::Ready => true,
             State::Asleep(until) => slot.woken || until.is_some_and(|until| until <= now),

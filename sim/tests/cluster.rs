@@ -38,7 +38,7 @@ fn no_seed_of_several_nodes_breaks_an_invariant() {
     let first = number("SIM_FIRST").unwrap_or(1);
     let behind = first + number("SIM_SEEDS").unwrap_or(SEEDS);
     let next = AtomicU64::new(first);
-    let (failures, sums) = (Mutex::new(Vec::new()), Mutex::new(Sums::default()));
+    let (failures, sums) = (Mutex::new(Vec::new()), Mutex::new(cluster::Counts::default()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -49,7 +49,7 @@ fn no_seed_of_several_nodes_breaks_an_invariant() {
                         return;
                     }
                     match run(seed) {
-                        Ok(outcome) => sums.lock().unwrap().add(&outcome),
+                        Ok(outcome) => sums.lock().unwrap().add(&outcome.counts),
                         Err(failure) => failures.lock().unwrap().push(failure),
                     }
                 }
@@ -58,28 +58,10 @@ fn no_seed_of_several_nodes_breaks_an_invariant() {
     });
     let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    println!("{} seeds: {:?}", behind - first, sums.into_inner().unwrap());
-}
-
-#[derive(Debug, Default)]
-struct Sums {
-    confirms: u64,
-    refusals: u64,
-    deliveries: u64,
-    acks: u64,
-    dead_letters: u64,
-    leaderships: u64,
-}
-
-impl Sums {
-    fn add(&mut self, outcome: &cluster::Outcome) {
-        self.confirms += outcome.confirms;
-        self.refusals += outcome.refusals;
-        self.deliveries += outcome.deliveries;
-        self.acks += outcome.acks;
-        self.dead_letters += outcome.dead_letters;
-        self.leaderships += outcome.leaderships;
-    }
+    let sums = sums.into_inner().unwrap();
+    println!("{} seeds: {sums}\n{}", behind - first, sums.coverage);
+    let empty = sums.coverage.empty();
+    println!("not reached: {empty:?}");
 }
 
 #[test]

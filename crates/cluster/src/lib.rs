@@ -31,6 +31,7 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod tail;
+pub mod trace;
 #[cfg(test)]
 mod trial;
 

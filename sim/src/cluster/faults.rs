@@ -1,5 +1,6 @@
 //! What goes wrong, as the seed decides.
 
+use super::coverage::Fault as Struck;
 use super::network::Weather;
 use super::node::Node;
 use super::nodes::Cluster;
@@ -46,6 +47,7 @@ impl Plan {
 
     /// Something may go wrong.
     pub fn strike(&self, cluster: &mut Cluster) {
+        cluster.restart_failed();
         if self.one_in == 0 || cluster.random.below(self.one_in) > 0 {
             return;
         }
@@ -53,29 +55,28 @@ impl Plan {
         let one = ids[cluster.random.below(ids.len() as u64) as usize];
         let other = ids[cluster.random.below(ids.len() as u64) as usize];
         match cluster.theme.trouble(&mut cluster.random) {
-            Trouble::Kill => cluster.end(one, false),
-            Trouble::PowerCut => cluster.end(one, true),
+            Trouble::Kill => cluster.strike_down(Struck::Killed, &[one]),
+            Trouble::PowerCut => cluster.strike_down(Struck::PowerCut, &[one]),
             Trouble::PowerCutSoon => cluster.lose_power_soon(one),
             Trouble::PowerCutOfAll if cluster.random.below(4) == 0 => {
-                ids.iter().for_each(|id| cluster.end(*id, true));
+                cluster.strike_down(Struck::Blackout, &ids);
             }
-            Trouble::PowerCutOfMajority => {
-                let majority = ids.len() as u32 / 2 + 1;
-                ids.iter()
-                    .take(majority as usize)
-                    .for_each(|id| cluster.end(*id, true));
-            }
+            Trouble::PowerCutOfMajority => cluster.strike_down(Struck::Blackout, &ids[..=ids.len() / 2]),
             Trouble::Restart => cluster.restart_leader(),
             Trouble::Rotate => cluster.rotate(one),
             Trouble::Part => cluster.part(&[one]),
             Trouble::PartTwo => cluster.part(&[one, other]),
             Trouble::CutOneWay => cluster.cut(&[(one, other)]),
             Trouble::Cut => cluster.cut(&[(one, other), (other, one)]),
+            Trouble::HalfPart => cluster.half_part(one),
+            Trouble::Bridge => cluster.bridge(one, other),
             Trouble::Mend => cluster.mend(),
             Trouble::Pause => cluster.pause(one),
             Trouble::GoOn => cluster.go_on(one),
             Trouble::Jump => cluster.jump(one),
             Trouble::DiskFails => cluster.disk_fails(one),
+            Trouble::DiskHangs => cluster.disk_hangs(one),
+            Trouble::DiskFull => cluster.disk_is_full(one),
             Trouble::Wipe if self.loses_disks => cluster.wipe(one),
             Trouble::Wipe | Trouble::Change => cluster.change_some(),
             Trouble::Transfer => cluster.transfer_some(),
@@ -94,13 +95,37 @@ impl Cluster {
         self.all_in_trouble();
         self.ledger.tell(|| format!("{some:?} are cut off"));
         let ids = self.ids();
+        self.struck(Struck::Cut, &ids);
         self.network.part(some, &ids);
     }
 
     fn cut(&mut self, ways: &[(u32, u32)]) {
         self.all_in_trouble();
         self.ledger.tell(|| format!("{ways:?} are cut"));
-        self.network.cuts.extend(ways);
+        self.struck(Struck::Cut, &self.ids());
+        self.network
+            .cuts
+            .extend(ways.iter().filter(|(from, to)| from != to));
+    }
+
+    /// What one node says reaches nobody, or what it is told.
+    fn half_part(&mut self, one: u32) {
+        let ids = self.ids();
+        let ways: Vec<(u32, u32)> = match self.random.chance() {
+            true => ids.iter().map(|id| (one, *id)).collect(),
+            false => ids.iter().map(|id| (*id, one)).collect(),
+        };
+        self.cut(&ways);
+    }
+
+    /// Two parts have one node in common, which hears both.
+    fn bridge(&mut self, one: u32, other: u32) {
+        let others = self.ids().into_iter().filter(|id| *id != one);
+        let (low, high): (Vec<u32>, Vec<u32>) = others.partition(|id| *id < other);
+        let ways = low
+            .iter()
+            .flat_map(|low| high.iter().flat_map(|high| [(*low, *high), (*high, *low)]));
+        self.cut(&ways.collect::<Vec<_>>());
     }
 
     fn mend(&mut self) {
@@ -112,8 +137,8 @@ impl Cluster {
     /// A node that leads something ends, and is there again.
     fn restart_leader(&mut self) {
         if let Some(by) = self.some_leader() {
-            let power = self.random.chance();
-            self.end(by.node, power);
+            let power = [Struck::Killed, Struck::PowerCut][self.random.below(2) as usize];
+            self.strike_down(power, &[by.node]);
             self.start(by.node);
         }
     }
@@ -129,8 +154,15 @@ impl Cluster {
         let id = leader.map_or(id, |by| by.node);
         match self.random.below(3) {
             0 => self.part(&[id]),
-            fate => self.end(id, fate == 1),
+            1 => self.strike_down(Struck::PowerCut, &[id]),
+            _ => self.strike_down(Struck::Killed, &[id]),
         }
+    }
+
+    /// These nodes end at once.
+    fn strike_down(&mut self, by: Struck, nodes: &[u32]) {
+        self.struck(by, nodes);
+        nodes.iter().for_each(|id| self.end(*id, by != Struck::Killed));
     }
 
     fn lose_power_soon(&mut self, id: u32) {
@@ -166,9 +198,39 @@ impl Cluster {
         node.files.fail_at(call, fault);
     }
 
+    /// The disk of a node answers nobody for a while, up to half a minute, from its next sync on.
+    fn disk_hangs(&mut self, id: u32) {
+        let most = [1_500, 6_000, 30_000][self.random.below(3) as usize];
+        let time = Duration::from_millis(100 + self.random.below(most));
+        self.ledger
+            .tell(|| format!("the next sync of node {id} takes {time:?}"));
+        self.node_mut(id).hang = Some(time);
+    }
+
+    /// The disk of a node has no space left, until so often none was found.
+    fn disk_is_full(&mut self, id: u32) {
+        let refusals = 1 + self.random.below(12);
+        self.ledger
+            .tell(|| format!("the disk of node {id} is full for {refusals} calls"));
+        self.struck(Struck::DiskFull, &[id]);
+        self.node(id).files.set_full(refusals);
+    }
+
+    /// Somebody restarts nodes whose logs have failed: they can do nothing about it.
+    fn restart_failed(&mut self) {
+        for id in self.ids() {
+            if self.node(id).log_failed() && self.random.below(30) == 0 {
+                self.ledger.tell(|| format!("the log of node {id} has failed"));
+                self.end(id, false);
+                self.start(id);
+            }
+        }
+    }
+
     fn pause(&mut self, id: u32) {
         self.all_in_trouble();
         self.ledger.tell(|| format!("node {id} stands still"));
+        self.struck(Struck::Paused, &[id]);
         let now = self.ledger.now;
         let node = self.node_mut(id);
         if node.running.is_some() {
@@ -188,6 +250,7 @@ impl Cluster {
         self.ledger
             .tell(|| format!("the clock of node {id} jumps by {time:?}"));
         self.ledger.jumped += time;
+        self.struck(Struck::ClockJump, &[id]);
         self.node_mut(id).jump(time);
     }
 
@@ -200,11 +263,13 @@ impl Cluster {
             ..Weather::default()
         };
         for id in self.ids() {
+            self.node(id).files.set_full(0);
+            self.go_on(id);
+            self.node_mut(id).answers();
             // A process that would lose its power soon is another one without that.
-            if self.node(id).is_doomed {
+            if self.node(id).is_doomed || self.node(id).log_failed() {
                 self.end(id, false);
             }
-            self.go_on(id);
             self.start(id);
         }
     }

@@ -1,13 +1,16 @@
 //! What clients know: what they published, what they were told, and what they did with what they were given.
 
+use super::coverage::Coverage;
 use super::history::{History, Id};
 use super::invariants::active::Actives;
+use super::invariants::contents::Contents;
 use super::terms::Terms;
 use crate::ledger::Violation;
 use crate::terms::Said;
 use cluster::{GroupId, MemberId, Membership};
 use model::Seq;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// A leader in its term: what one has decided, the next one may not know.
@@ -69,6 +72,53 @@ pub struct Book {
     pub last: BTreeMap<(u32, u64), Id>,
     /// Who consumes, if only one at a time is served.
     pub actives: Actives,
+    /// What the members had after some records, without the places of bytes.
+    pub contents: BTreeMap<u64, Contents>,
+}
+
+/// How much happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub confirms: u64,
+    pub refusals: u64,
+    pub deliveries: u64,
+    pub acks: u64,
+    pub dead_letters: u64,
+    pub leaderships: u64,
+    /// What became of records when something went wrong.
+    pub coverage: Coverage,
+}
+
+impl Counts {
+    /// Adds what happened in another seed.
+    pub fn add(&mut self, other: &Self) {
+        self.confirms += other.confirms;
+        self.refusals += other.refusals;
+        self.deliveries += other.deliveries;
+        self.acks += other.acks;
+        self.dead_letters += other.dead_letters;
+        self.leaderships += other.leaderships;
+        self.coverage.add(&other.coverage);
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            confirms,
+            refusals,
+            deliveries,
+            acks,
+            dead_letters,
+            leaderships,
+            ..
+        } = self;
+        write!(
+            f,
+            "{confirms} confirms, {refusals} refusals, {deliveries} deliveries, {acks} acks, "
+        )?;
+        write!(f, "{dead_letters} dead letters, {leaderships} leaderships")
+    }
 }
 
 /// Everything.
@@ -91,12 +141,7 @@ pub struct Ledger {
     pub story: Option<Vec<String>>,
     /// A sum over all that happened, to see whether a seed does the same again.
     pub digest: u64,
-    pub confirms: u64,
-    pub refusals: u64,
-    pub deliveries: u64,
-    pub acks: u64,
-    pub dead_letters: u64,
-    pub leaderships: u64,
+    pub counts: Counts,
     /// When each node was in trouble last.
     pub troubles: BTreeMap<u32, Duration>,
 }
@@ -131,6 +176,7 @@ impl Ledger {
             last: BTreeMap::new(),
             acked: BTreeMap::new(),
             actives: Actives::default(),
+            contents: BTreeMap::new(),
         };
         self.books.insert(group, book);
     }

@@ -143,7 +143,7 @@ impl Cluster {
                     ..Known::default()
                 };
                 self.ledger.published(DEAD, id, known);
-                self.ledger.dead_letters += 1;
+                self.ledger.counts.dead_letters += 1;
             }
             let request = Request::Enqueue {
                 block: finish(block, true, self.node(node).now()),

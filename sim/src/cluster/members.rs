@@ -1,9 +1,10 @@
 //! Who has a copy of which queue: members are added, removed and replaced, and leaderships handed over.
 
+use super::coverage::Fault;
 use super::invariants::members;
 use super::ledger::Leadership;
 use super::nodes::Cluster;
-use cluster::{GroupId, MemberId, Membership, NodeId, Step};
+use cluster::{GroupId, MemberId, Membership, Step};
 
 impl Cluster {
     /// Somebody tells who the members of a group are.
@@ -48,6 +49,7 @@ impl Cluster {
         let voters = self.members_of(by.group).voters;
         if !voters.is_empty() {
             let to = voters[self.random.below(voters.len() as u64) as usize];
+            self.struck(Fault::Transfer, &[by.node]);
             let handed = self.node(by.node).transfer(by.group, to);
             self.ledger
                 .tell(|| format!("{by:?} hands over to {to}: {handed:?}"));
@@ -60,35 +62,57 @@ impl Cluster {
         (!all.is_empty()).then(|| all[self.random.below(all.len() as u64) as usize])
     }
 
-    /// A node becomes a member, or is one no more, for good.
+    /// Somebody becomes a member, another kind of member, or is one no more, for good; the leader, too.
     pub fn change_some(&mut self) {
         let Some(by) = self.some_leader() else { return };
-        let members = self.members_of(by.group);
-        let node = NodeId(1 + self.random.below(self.nodes.len() as u64) as u32);
-        let is_member = |member: MemberId| member.node == node;
-        let was_member = self.ledger.books.get(&by.group).is_some_and(|book| {
-            let mut all = book.members.values().flat_map(|members| members.members());
-            all.any(is_member)
-        });
-        let step = match members.members().find(|member| is_member(*member)) {
-            Some(member) if members.voters.len() > 3 => Step::Remove(member),
-            None if !was_member => Step::Voter(self.node(node.0).me()),
-            _ => return,
-        };
-        let changed = self.node(by.node).change(by.group, &[step]);
-        self.ledger.tell(|| format!("{by:?} is to {step:?}: {changed:?}"));
-        let other = members.voters.iter().find(|voter| voter.node != node);
-        if let (Ok(()), Some(other)) = (changed, other) {
-            self.refuses_another(by, Step::Remove(*other));
+        let steps = self.some_steps(by.group);
+        if steps.is_empty() {
+            return;
+        }
+        self.struck(Fault::Change, &[by.node]);
+        let changed = self.node(by.node).change(by.group, &steps);
+        self.ledger
+            .tell(|| format!("{by:?} is to {steps:?}: {changed:?}"));
+        if changed.is_ok() {
+            self.refuses_another(by);
         }
     }
 
     /// While a change is under way, which needs others to come through, there is no second one.
-    fn refuses_another(&mut self, by: Leadership, step: Step) {
-        let changed = self.node(by.node).change(by.group, &[step]);
-        if changed.is_ok() {
+    fn refuses_another(&mut self, by: Leadership) {
+        let members = self.members_of(by.group);
+        let other = members.voters.iter().find(|voter| voter.node.0 != by.node);
+        let step = other.map(|other| Step::Remove(*other));
+        let changed = step.map(|step| self.node(by.node).change(by.group, &[step]));
+        if changed.is_some_and(|changed| changed.is_ok()) {
             let what = format!("{by:?} is to {step:?}, too");
             self.ledger.violated("one change of members at a time", what);
+        }
+    }
+
+    /// One step, or two in one change: somebody takes another one's place.
+    fn some_steps(&mut self, group: GroupId) -> Vec<Step> {
+        let members = self.members_of(group);
+        let some = |cluster: &mut Self| 1 + cluster.random.below(cluster.nodes.len() as u64) as u32;
+        let (one, other) = (some(self), some(self));
+        let member_on = |node: u32| members.members().find(|member| member.node.0 == node);
+        let was_member = |node: u32| {
+            let book = &self.ledger.books[&group];
+            let mut all = book.members.values().flat_map(|members| members.members());
+            all.any(|member| member.node.0 == node)
+        };
+        let is_new = |node: u32| !was_member(node);
+        let voters = members.voters.len();
+        match (member_on(one), member_on(other)) {
+            (Some(old), None) if is_new(other) => {
+                vec![Step::Remove(old), Step::Voter(self.node(other).me())]
+            }
+            (Some(learner), _) if members.learners.contains(&learner) => vec![Step::Voter(learner)],
+            (Some(voter), _) if voters > 3 && one < other => vec![Step::Learner(voter)],
+            (Some(voter), _) if voters > 2 => vec![Step::Remove(voter)],
+            (None, _) if is_new(one) && one < other => vec![Step::Learner(self.node(one).me())],
+            (None, _) if is_new(one) => vec![Step::Voter(self.node(one).me())],
+            _ => Vec::new(),
         }
     }
 
@@ -110,22 +134,33 @@ impl Cluster {
 
     /// The disk of a node is lost, where the others have everything: no other one is missing, and no change is under way.
     pub fn wipe(&mut self, id: u32) {
-        let groups: Vec<GroupId> = self.terms.keys().copied().collect();
-        let is_whole = |group: &GroupId| {
-            let now = self.members_of(*group);
-            let knows = |member: MemberId| {
-                let node = self.node(member.node.0);
-                let running = node.running.as_ref();
-                let status = running.and_then(|it| it.alone.groups.status(*group));
-                let agrees = status.is_some_and(|status| status.members == now);
-                node.me() == member && (node.id == id || agrees)
-            };
-            !now.is_joint() && now.voters.len() >= 3 && now.members().all(knows)
-        };
-        if groups.iter().all(is_whole) {
+        if self.is_whole_without(id) {
+            self.struck(Fault::DiskLost, &[id]);
             self.end(id, true);
             self.ledger.tell(|| format!("the disk of node {id} is lost"));
             self.node_mut(id).wipe();
         }
+    }
+
+    /// Whether all other members of all groups have everything, and go by the same members, whatever becomes of them: who
+    /// has lost its power goes by what its last checkpoint says of them.
+    fn is_whole_without(&self, id: u32) -> bool {
+        let is_whole = |group: &GroupId| {
+            let Some((since, now)) = self.ledger.books[group].members.last_key_value() else {
+                return false;
+            };
+            let is_replaced = now.members().any(|member| member.life > 0);
+            let knows = |member: MemberId| {
+                let node = self.node(member.node.0);
+                let running = node.running.as_ref();
+                let status = running.and_then(|it| it.alone.groups.status(*group));
+                let agrees = status.is_some_and(|status| {
+                    status.members == *now && (!is_replaced || status.base.index >= *since)
+                });
+                node.me() == member && (node.id == id || agrees)
+            };
+            !now.is_joint() && now.voters.len() >= 3 && now.members().all(knows)
+        };
+        self.terms.keys().all(is_whole)
     }
 }

@@ -13,6 +13,7 @@
 
 mod access;
 mod clients;
+pub mod coverage;
 mod faults;
 pub mod history;
 mod invariants;
@@ -28,6 +29,7 @@ pub mod run;
 mod terms;
 mod theme;
 
+pub use ledger::Counts;
 pub use mutant::Mutant;
 pub use run::{Outcome, run, run_told};
 pub use theme::Theme;

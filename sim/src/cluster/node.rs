@@ -11,6 +11,7 @@ use bytes::Bytes;
 use cluster::{GroupId, MemberId, NodeId, Refused, Settings, Step};
 use model::{Machine, Timestamp};
 use queue::{Effect, Request, store};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -39,6 +40,8 @@ pub struct Node {
     pub paused: Option<Duration>,
     /// It loses its power soon, or a call of its files fails.
     pub is_doomed: bool,
+    /// The next sync of its log takes so long.
+    pub hang: Option<Duration>,
     /// What its monotonic clock shows.
     clock: Duration,
 }
@@ -66,6 +69,8 @@ pub struct Copy {
     pub leads: Option<u64>,
     /// Up to here it was told what is committed.
     pub told: u64,
+    /// The last record after which its contents were compared.
+    pub sampled: Cell<u64>,
 }
 
 impl Copy {
@@ -95,6 +100,7 @@ impl Node {
             incarnation: 0,
             paused: None,
             is_doomed: false,
+            hang: None,
             clock: Duration::from_secs(1),
         }
     }
@@ -258,6 +264,7 @@ impl Node {
             observed,
             leads: None,
             told,
+            sampled: Cell::new(0),
         })
     }
 
@@ -308,6 +315,11 @@ impl Node {
             if until_power_cut(|| running.world.step()) != Some(true) {
                 return;
             }
+            if running.alone.node.log.busy_for().is_some()
+                && let Some(time) = self.hang.take()
+            {
+                running.world.hang(time);
+            }
         }
     }
 
@@ -322,7 +334,7 @@ impl Node {
             false => self.files.kill(),
         };
         drop(running);
-        (self.paused, self.is_doomed) = (None, false);
+        (self.paused, self.is_doomed, self.hang) = (None, false, None);
     }
 
     /// A copy, as long as a process has it.
@@ -370,6 +382,28 @@ impl Node {
         };
         let now = self.now();
         until_power_cut(|| copy.queue().submit_in(term, now, requests)) == Some(true)
+    }
+
+    /// A write or a sync of its log has failed: its process promises nothing more.
+    pub fn log_failed(&self) -> bool {
+        let running = self.running.as_ref().filter(|_| self.paused.is_none());
+        running.is_some_and(|running| running.alone.node.log.failed())
+    }
+
+    /// So long its log waits for its disk already.
+    pub fn hangs_for(&self) -> Duration {
+        let running = self.running.as_ref().filter(|_| self.paused.is_none());
+        running
+            .and_then(|running| running.alone.node.log.busy_for())
+            .unwrap_or_default()
+    }
+
+    /// Its disk answers again, if it did not.
+    pub fn answers(&mut self) {
+        self.hang = None;
+        if let Some(running) = &self.running {
+            running.world.hang(Duration::ZERO);
+        }
     }
 
     /// It has lost its power in the middle of something.

@@ -2,8 +2,9 @@
 
 use super::access::Access;
 use super::clients::Clients;
+use super::coverage::{Fault, Ways};
 use super::history::Id;
-use super::invariants::{agreed, deliveries, deposed, leaders};
+use super::invariants::{agreed, contents, deliveries, deposed, hangs, leaders};
 use super::ledger::{Leadership, Ledger};
 use super::letters::UnderWay;
 use super::mutant::Mutant;
@@ -44,6 +45,7 @@ pub struct Cluster {
     /// All clients have left: what is given to them all the same goes back.
     pub clients_are_gone: bool,
     pub terms: BTreeMap<GroupId, Terms>,
+    ways: Ways,
     incarnations: u64,
 }
 
@@ -81,6 +83,7 @@ impl Cluster {
             drained: None,
             clients_are_gone: false,
             terms,
+            ways: Ways::begin(),
             incarnations: 0,
         };
         for (group, terms) in &cluster.terms {
@@ -102,6 +105,17 @@ impl Cluster {
 
     pub fn ids(&self) -> Vec<u32> {
         self.nodes.iter().map(|node| node.id).collect()
+    }
+
+    /// Something goes wrong with these nodes, as far as they run.
+    pub fn struck(&mut self, fault: Fault, nodes: &[u32]) {
+        let (books, coverage) = (&self.ledger.books, &mut self.ledger.counts.coverage);
+        let agreed = |group: GroupId| books.get(&group).map_or(0, |book| book.history.last());
+        for node in nodes.iter().map(|id| &self.nodes[*id as usize - 1]) {
+            if node.running.is_some() {
+                self.ways.struck(fault, node, agreed, coverage);
+            }
+        }
     }
 
     /// Starts a node that does not run.
@@ -130,6 +144,7 @@ impl Cluster {
         }
         if let Err(what) = started
             && !self.nodes[id as usize - 1].files.is_off()
+            && !self.nodes[id as usize - 1].files.is_full()
         {
             self.ledger
                 .violated("a node starts on what it has", format!("node {id}: {what}"));
@@ -147,6 +162,7 @@ impl Cluster {
         let led: Vec<Leadership> = self.led_by(id);
         self.nodes[id as usize - 1].end(power, &mut self.random);
         self.network.ended(id);
+        self.ways.ended(id);
         self.ledger.trouble(id);
         self.accesses.retain(|(node, _), _| *node != id);
         self.clients.forget(id);
@@ -191,6 +207,10 @@ impl Cluster {
         if !self.network.cuts.is_empty() || self.nodes.iter().any(|node| node.paused.is_some()) {
             self.ids().iter().for_each(|id| self.ledger.trouble(*id));
         }
+        // Whose log has failed says nothing more to its peers: they count it as down.
+        let failed = self.nodes.iter().filter(|node| node.log_failed());
+        failed.for_each(|node| self.ledger.trouble(node.id));
+        self.ways.look();
         let ticking = self
             .nodes
             .iter_mut()
@@ -219,12 +239,21 @@ impl Cluster {
         for at in 0..self.nodes.len() {
             let steps = self.random.below(12);
             let at = (first + at) % self.nodes.len();
+            let (hung, failed) = (self.nodes[at].hang.is_none(), self.nodes[at].log_failed());
             self.nodes[at].work(steps);
+            if !hung && self.nodes[at].hang.is_none() {
+                self.struck(Fault::DiskHangs, &[at as u32 + 1]);
+            }
+            if !failed && self.nodes[at].log_failed() {
+                self.struck(Fault::DiskFails, &[at as u32 + 1]);
+            }
         }
         self.network.collect(now, &mut self.random);
         self.look();
         self.wake();
         self.letters_go();
+        let is_calm = self.network.cuts.is_empty() && self.network.weather.loses_one_in == 0;
+        hangs::lead_nothing(&mut self.ledger, &self.nodes, is_calm);
         // Who lost its power in the middle of something is found without.
         let off: Vec<u32> = self
             .nodes
@@ -232,6 +261,7 @@ impl Cluster {
             .filter(|node| node.is_off())
             .map(|node| node.id)
             .collect();
+        self.struck(Fault::PowerCut, &off);
         off.into_iter().for_each(|id| self.end(id, true));
     }
 
@@ -269,9 +299,12 @@ impl Cluster {
                 let now = self.node(id).leads(group);
                 acting.insert(group, before.or(now));
             }
-            let Some(running) = &self.node(id).running else {
+            let Some(running) = &self.nodes[id as usize - 1].running else {
                 continue;
             };
+            for (group, copy) in &running.copies {
+                contents::sampled(&mut self.ledger, *group, id, copy);
+            }
             for (group, effect) in running.take_left() {
                 self.left(id, group, acting[&group], effect);
             }
@@ -319,7 +352,7 @@ impl Cluster {
                 }
                 News::Leads { term } => {
                     copy.leads = Some(term);
-                    self.ledger.leaderships += 1;
+                    self.ledger.counts.leaderships += 1;
                     self.ledger
                         .tell(|| format!("{node} leads {group:?} in term {term}"));
                     let member = MemberId {

@@ -1,8 +1,8 @@
 //! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
 
 use super::faults::Plan;
-use super::invariants::{acks, healed, lost};
-use super::ledger::Ledger;
+use super::invariants::{acks, healed, lost, members};
+use super::ledger::{Counts, Ledger};
 use super::nodes::{Cluster, Drained};
 use super::terms::DEAD;
 use crate::ledger::Violation;
@@ -22,12 +22,7 @@ pub struct Outcome {
     pub story: Vec<String>,
     /// A sum over everything that happened.
     pub digest: u64,
-    pub confirms: u64,
-    pub refusals: u64,
-    pub deliveries: u64,
-    pub acks: u64,
-    pub dead_letters: u64,
-    pub leaderships: u64,
+    pub counts: Counts,
 }
 
 /// Runs a seed.
@@ -70,6 +65,7 @@ fn run_in(mut cluster: Cluster) -> Ledger {
     cluster.clients_leave();
     rest(&mut cluster);
     acks::ended(&mut cluster.ledger);
+    members::ended(&mut cluster.ledger);
     let mut groups: Vec<GroupId> = cluster.ledger.books.keys().copied().collect();
     // What dies while the others are emptied comes into the queue of the dead.
     groups.sort_by_key(|group| *group == DEAD);
@@ -95,11 +91,11 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) -> bool {
 /// What is under way to clients that have left arrives and goes back. A question that the network lost is asked again after a
 /// second, and nodes are waited for that do not say what their clients have.
 fn rest(cluster: &mut Cluster) {
-    let (mut deliveries, mut since) = (cluster.ledger.deliveries, cluster.ledger.now);
+    let (mut deliveries, mut since) = (cluster.ledger.counts.deliveries, cluster.ledger.now);
     while cluster.ledger.now < since + TICK * 25 && cluster.ledger.violations.is_empty() {
         cluster.round();
-        if cluster.ledger.deliveries > deliveries {
-            (deliveries, since) = (cluster.ledger.deliveries, cluster.ledger.now);
+        if cluster.ledger.counts.deliveries > deliveries {
+            (deliveries, since) = (cluster.ledger.counts.deliveries, cluster.ledger.now);
         }
     }
 }
@@ -154,11 +150,6 @@ fn outcome(ledger: Ledger) -> Outcome {
         violations: ledger.violations,
         story: ledger.story.unwrap_or_default(),
         digest: ledger.digest,
-        confirms: ledger.confirms,
-        refusals: ledger.refusals,
-        deliveries: ledger.deliveries,
-        acks: ledger.acks,
-        dead_letters: ledger.dead_letters,
-        leaderships: ledger.leaderships,
+        counts: ledger.counts,
     }
 }

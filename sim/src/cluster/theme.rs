@@ -49,6 +49,10 @@ pub enum Trouble {
     CutOneWay,
     /// Nothing gets through between two nodes.
     Cut,
+    /// What a node says reaches nobody, or what it is told.
+    HalfPart,
+    /// Two parts have one node in common.
+    Bridge,
     /// Everything gets through.
     Mend,
     /// A process stands still.
@@ -59,6 +63,10 @@ pub enum Trouble {
     Jump,
     /// A call of a disk fails.
     DiskFails,
+    /// A sync takes up to half a minute.
+    DiskHangs,
+    /// There is no space on a disk for a while.
+    DiskFull,
     /// A disk is lost, or members change where none is.
     Wipe,
     /// Members change.
@@ -70,12 +78,13 @@ pub enum Trouble {
 }
 
 use Trouble::{
-    Change, Cut, CutOneWay, DiskFails, GoOn, Jump, Kill, Mend, Part, PartTwo, Pause, PowerCut, PowerCutOfAll,
-    PowerCutOfMajority, PowerCutSoon, Restart, Rotate, Start, Transfer, Wipe,
+    Bridge, Change, Cut, CutOneWay, DiskFails, DiskFull, DiskHangs, GoOn, HalfPart, Jump, Kill, Mend, Part,
+    PartTwo, Pause, PowerCut, PowerCutOfAll, PowerCutOfMajority, PowerCutSoon, Restart, Rotate, Start,
+    Transfer, Wipe,
 };
 
 /// Everything, as often as it stands here.
-const ALL: [Trouble; 24] = [
+const ALL: [Trouble; 28] = [
     Kill,
     Kill,
     PowerCut,
@@ -87,12 +96,16 @@ const ALL: [Trouble; 24] = [
     PartTwo,
     CutOneWay,
     Cut,
+    HalfPart,
+    Bridge,
     Mend,
     Mend,
     Pause,
     GoOn,
     Jump,
     DiskFails,
+    DiskHangs,
+    DiskFull,
     Wipe,
     Wipe,
     Transfer,
@@ -163,11 +176,16 @@ impl Theme {
                 PowerCutSoon,
                 PowerCutSoon,
                 DiskFails,
+                DiskHangs,
+                DiskHangs,
+                DiskFull,
                 Rotate,
                 Start,
                 Start,
             ],
-            Self::Cuts => &[Part, PartTwo, CutOneWay, CutOneWay, Cut, Cut, Mend, Mend],
+            Self::Cuts => &[
+                Part, PartTwo, CutOneWay, CutOneWay, Cut, Cut, HalfPart, Bridge, Mend, Mend,
+            ],
             Self::Clocks => &[Pause, Pause, GoOn, GoOn, Jump, Transfer],
         };
         let from = match own.is_empty() || random.below(4) == 0 {

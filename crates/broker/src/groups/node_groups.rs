@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::node::promise::{Batches, Promise};
 use bytes::Bytes;
 use cluster::{
-    Damage, Disk, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Refused, Status, Step,
+    Damage, Disk, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Refused, Status, Step, trace,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -220,6 +220,11 @@ impl NodeGroups {
     /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to
     /// be told that it does not. For hosts: whoever turns them calls [`NodeGroups::turn`] afterwards.
     pub(super) fn propose(&self, group: GroupId, term: u64, records: Vec<Bytes>) {
+        trace::tell(|| trace::Step::Proposed {
+            node: self.me.0,
+            group,
+            records: records.clone(),
+        });
         self.put(Mail::Propose(group, term, records));
     }
 

@@ -21,6 +21,7 @@ use crate::membership::{Membership, Step};
 use crate::record::{Mark, Record};
 use crate::recovery::{Damage, Recovered};
 use crate::settings::Settings;
+use crate::trace;
 use bytes::Bytes;
 use peers::Peers;
 use proofs::Proofs;
@@ -241,6 +242,8 @@ impl Groups {
         if self.failed {
             return;
         }
+        let node = self.node;
+        trace::tell(|| trace::Step::Synced { node, turn });
         while self.unsynced.front().is_some_and(|(number, _)| *number <= turn) {
             let Some((number, slots)) = self.unsynced.pop_front() else {
                 break;
@@ -296,6 +299,14 @@ impl Groups {
 
     fn carry_away(&mut self) -> Turn {
         let out = std::mem::take(&mut self.out);
+        let (node, turn) = (self.node, self.turn);
+        for record in &out.append {
+            trace::tell(|| trace::Step::Appended {
+                node,
+                turn,
+                record: record.clone(),
+            });
+        }
         Turn {
             number: self.turn,
             append: out.append,
@@ -317,6 +328,12 @@ impl Groups {
                 .entry(to)
                 .or_insert_with(|| FrameWriter::new(self.incarnation));
             writer.put(&item);
+            if let Item::Raft(group, message) = &item
+                && let Some(last) = message.entries.last()
+            {
+                let (node, group, last) = (self.node, *group, last.index);
+                trace::tell(|| trace::Step::Sent { node, group, last });
+            }
             if writer.is_full()
                 && let Some(full) = open.remove(&to)
             {

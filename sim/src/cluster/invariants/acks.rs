@@ -7,7 +7,7 @@ use model::Seq;
 
 /// A client is done with a message.
 pub fn acked(ledger: &mut Ledger, group: GroupId, node: u32, seq: Seq, id: Id) {
-    ledger.acks += 1;
+    ledger.counts.acks += 1;
     ledger.tell(|| format!("{group:?}: a client of node {node} is done with {seq} ({id})"));
     let since = ledger.now;
     if let Some(book) = ledger.books.get_mut(&group) {

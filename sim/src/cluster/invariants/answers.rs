@@ -9,7 +9,7 @@ use model::Ranges;
 pub fn confirmed(ledger: &mut Ledger, group: GroupId, ids: &Ranges) {
     for id in ids.iter() {
         ledger.note(id);
-        ledger.confirms += 1;
+        ledger.counts.confirms += 1;
         if !is_on_record(ledger, group, id) {
             let what = format!("{id} in {group:?}");
             ledger.violated("what is confirmed is on record", what);
@@ -22,7 +22,7 @@ pub fn confirmed(ledger: &mut Ledger, group: GroupId, ids: &Ranges) {
 pub fn refused(ledger: &mut Ledger, group: GroupId, ids: &Ranges) {
     for id in ids.iter() {
         ledger.note(!id);
-        ledger.refusals += 1;
+        ledger.counts.refusals += 1;
         let Some(book) = ledger.books.get(&group) else {
             return;
         };

@@ -30,7 +30,7 @@ pub fn arrives(
         active::served(ledger, group, consumer);
     }
     for (seq, id, _) in messages(ledger, delivery) {
-        ledger.deliveries += 1;
+        ledger.counts.deliveries += 1;
         ledger.note(id ^ seq);
         ledger.tell(|| format!("{group:?} gives {to:?} on {node} {seq}, which is {id}"));
         if !to.no_ack {

@@ -1,6 +1,6 @@
 //! Once everything is well again there is service within its bound, and all members have the same.
 
-use super::members;
+use super::{contents, members};
 use crate::cluster::ledger::Ledger;
 use crate::cluster::node::Node;
 use cluster::{GroupId, MemberId};
@@ -73,6 +73,9 @@ pub fn same_contents(ledger: &mut Ledger, nodes: &[Node]) {
                     node.id
                 );
                 ledger.violated("all members have the same contents", what);
+            }
+            if let Some(index) = applied.filter(|_| !leads) {
+                contents::compare(ledger, *group, node.id, copy, index);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::cluster::ledger::Ledger;
 use crate::cluster::node::Node;
-use cluster::{GroupId, Membership};
+use cluster::{GroupId, MemberId, Membership};
 
 /// A member tells who the members are from a record on.
 pub fn changed(ledger: &mut Ledger, group: GroupId, index: u64, members: Membership) {
@@ -14,6 +14,39 @@ pub fn changed(ledger: &mut Ledger, group: GroupId, index: u64, members: Members
         let what = format!("{group:?} from {index} on: {first:?}, or {members:?}");
         ledger.violated("all members have the same records", what);
     }
+}
+
+/// In the end it is known who the members were after each record: one change ended before the next one began, and each moved one
+/// voter or passed through both majorities.
+pub fn ended(ledger: &mut Ledger) {
+    let mut wrong = Vec::new();
+    for (group, book) in &ledger.books {
+        let all: Vec<_> = book.members.iter().collect();
+        for pair in all.windows(2) {
+            let ((_, before), (index, after)) = (pair[0], pair[1]);
+            let is_right = match (before.is_joint(), after.is_joint()) {
+                (false, true) => after.outgoing == before.voters,
+                (true, false) => after.voters == before.voters,
+                (true, true) => before == after,
+                (false, false) => moved(before, after) <= 1,
+            };
+            if !is_right {
+                wrong.push(format!("{group:?}, at {index}: {before:?}, then {after:?}"));
+            }
+        }
+    }
+    for what in wrong {
+        ledger.violated("one change of members follows another", what);
+    }
+}
+
+/// How many voters came or went.
+fn moved(before: &Membership, after: &Membership) -> usize {
+    let lacking = |of: &Membership, other: &Membership| {
+        let lacks = |member: &&MemberId| !other.voters.contains(member);
+        of.voters.iter().filter(lacks).count()
+    };
+    lacking(before, after) + lacking(after, before)
 }
 
 /// A copy of somebody who is no member, if there is one.

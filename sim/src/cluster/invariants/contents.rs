@@ -1,0 +1,72 @@
+//! All members have the same contents after the same record, apart from where their bytes are and from deadlines that have
+//! passed, which each forgets when it likes.
+
+use crate::cluster::ledger::Ledger;
+use crate::cluster::node::Copy;
+use crate::world::BEGINNING_MS;
+use broker::groups::Ends;
+use cluster::GroupId;
+use model::Seq;
+use queue::QueueMachine;
+use queue::fifo::{Classic, Expiry, LocalRecord, SenderMark, Snapshot};
+
+/// What a member has, as its records say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    floor: Seq,
+    senders: Vec<SenderMark>,
+    lanes: Vec<Snapshot>,
+}
+
+/// One record in so many is looked at.
+const ONE_IN: u64 = 13;
+
+/// Compares what a member has after one of the records that are looked at with what others had.
+pub fn sampled(ledger: &mut Ledger, group: GroupId, node: u32, copy: &Copy) {
+    let (queue, sampled) = (copy.queue(), copy.sampled.get());
+    let is_sample = |index: &u64| *index != sampled && (index + group.0).is_multiple_of(ONE_IN);
+    // A leader has decided more than is committed.
+    let index = queue.applied().filter(is_sample).filter(|_| !queue.leads());
+    if let Some(index) = index {
+        copy.sampled.set(index);
+        compare(ledger, group, node, copy, index);
+    }
+}
+
+/// The same, after this record.
+pub fn compare(ledger: &mut Ledger, group: GroupId, node: u32, copy: &Copy, index: u64) {
+    let seen = copy.queue().inspect(contents_of).flatten();
+    let latest = BEGINNING_MS + (ledger.now + ledger.jumped + ledger.waited).as_millis() as u64;
+    let Some((seen, book)) = seen.zip(ledger.books.get_mut(&group)) else {
+        return;
+    };
+    let known = book.contents.entry(index).or_insert_with(|| seen.clone());
+    let (seen, known) = (
+        without_passed(seen, latest),
+        without_passed(known.clone(), latest),
+    );
+    if seen != known {
+        let what = format!("{group:?} after {index}: {node} has {seen:?}, others had {known:?}");
+        ledger.violated("all members have the same contents", what);
+    }
+}
+
+fn contents_of(machine: &Classic<Ends>) -> Option<Contents> {
+    match QueueMachine::<Ends>::checkpoint(machine, 0) {
+        (LocalRecord::Checkpoint(checkpoint), _) => Some(Contents {
+            floor: checkpoint.floor,
+            senders: checkpoint.senders,
+            lanes: checkpoint.lanes.into_iter().map(|(lane, _)| lane).collect(),
+        }),
+        (LocalRecord::Store(_), _) => None,
+    }
+}
+
+fn without_passed(mut contents: Contents, latest_ms: u64) -> Contents {
+    let is_to_come = |expiry: &Expiry| expiry.at_ms > latest_ms;
+    for lane in &mut contents.lanes {
+        lane.expiries.retain(is_to_come);
+        lane.retries.retain(is_to_come);
+    }
+    contents
+}
