@@ -104,7 +104,8 @@ impl Cluster {
         let is_new = |node: u32| !was_member(node);
         let voters = members.voters.len();
         match (member_on(one), member_on(other)) {
-            (Some(old), None) if is_new(other) => {
+            // Of two, the one that stays could not go on alone if it lost its power before it knows that the change is through.
+            (Some(old), None) if is_new(other) && voters > 2 => {
                 vec![Step::Remove(old), Step::Voter(self.node(other).me())]
             }
             (Some(learner), _) if members.learners.contains(&learner) => vec![Step::Voter(learner)],

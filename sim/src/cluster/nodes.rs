@@ -132,7 +132,7 @@ impl Cluster {
         let ids = self.ids();
         self.ledger.trouble(id);
         let node = &mut self.nodes[id as usize - 1];
-        let before = node.incarnation;
+        let (before, is_full) = (node.incarnation, node.files.is_full());
         self.over.extend((before > 0).then_some(Incarnation(before)));
         let started = node.start(incarnation, &self.terms, &ids, &self.network, &mut self.random);
         self.ledger.tell(|| format!("node {id} starts: {started:?}"));
@@ -144,7 +144,7 @@ impl Cluster {
         }
         if let Err(what) = started
             && !self.nodes[id as usize - 1].files.is_off()
-            && !self.nodes[id as usize - 1].files.is_full()
+            && !is_full
         {
             self.ledger
                 .violated("a node starts on what it has", format!("node {id}: {what}"));
