@@ -31,6 +31,28 @@ pub trait Inspect {
     fn bounds(&self) -> Option<(Seq, Seq)>;
 }
 
+/// Whether the contents can be handed over to another journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandOver<L> {
+    /// Here they are.
+    Contents(L),
+    /// Something is on its way that has to come back first: to the disk, to a dead-letter exchange, or to an operator.
+    Waits,
+    /// Not all messages lie in segments, synced: that is to be asked for (again) with [`store::Request::MoveOut`].
+    Elsewhere,
+}
+
+impl<L> HandOver<L> {
+    /// The contents as something else, if they are there.
+    pub fn map<T>(self, of: impl FnOnce(L) -> T) -> HandOver<T> {
+        match self {
+            Self::Contents(contents) => HandOver::Contents(of(contents)),
+            Self::Waits => HandOver::Waits,
+            Self::Elsewhere => HandOver::Elsewhere,
+        }
+    }
+}
+
 /// The machine of a kind of queue. The host that turns it, the journal that it writes to and the replay at the start
 /// know no more of it.
 pub trait QueueMachine<E: Ends>:
@@ -59,6 +81,14 @@ pub trait QueueMachine<E: Ends>:
     /// `placed` says where the records stand that brought messages since, by the first one of each, which rise. Returns
     /// the earliest place in the log that something in it needs.
     fn complete(checkpoint: &mut Self::Local, next: Index, placed: &[(Seq, LogPlace)]) -> Option<LogPlace>;
+
+    /// What it has for a journal that takes over from its own: a checkpoint before the record `next`. What consumers hold is not in
+    /// it: there the machine asks what was handed out, and to whom.
+    fn hand_over(&self, next: Index) -> HandOver<Self::Local>;
+
+    /// Everything that another journal has handed over was replayed, and this machine decides from now on, alone. As
+    /// [`Machine::recovered`], but it asks what consumers hold.
+    fn taken_over(&mut self);
 
     /// Takes over what this node remembered. Of a checkpoint returns the number of the first record that it does not contain.
     fn apply_local(&mut self, record: Self::Local) -> Option<Index>;

@@ -3,7 +3,7 @@
 use super::lanes::lane_of;
 use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
 use crate::store::{self, LogPlace, Place, Search, Stored, Whereabouts};
-use crate::{Inspect, QueueMachine};
+use crate::{HandOver, Inspect, QueueMachine};
 use model::{Block, Index, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
@@ -74,6 +74,14 @@ impl<E: Ends> QueueMachine<E> for Classic<E> {
         let tables = checkpoint.lanes.iter_mut().map(|(_, table)| table);
         tables.for_each(|table| table.complete(placed));
         checkpoint.first_in_log()
+    }
+
+    fn hand_over(&self, next: Index) -> HandOver<LocalRecord> {
+        Self::hand_over(self, next).map(LocalRecord::Checkpoint)
+    }
+
+    fn taken_over(&mut self) {
+        Self::taken_over(self);
     }
 
     fn apply_local(&mut self, record: LocalRecord) -> Option<Index> {

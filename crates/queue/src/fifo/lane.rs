@@ -51,6 +51,9 @@ impl Lane {
                 return self.take_over();
             }
         }
+        if !self.settings.replicated {
+            self.handed_below = Seq::MAX;
+        }
         self.store.replayed();
         self.dispatch.cursor = 1;
         self.unsaid = !closed && self.contents.suspect_all(&self.store);
@@ -75,9 +78,8 @@ impl Lane {
     /// Becomes what a checkpoint says.
     pub(super) fn restore(&mut self, snapshot: Snapshot, table: &Table) {
         self.store.restore(table, &snapshot.live, snapshot.next.max(1));
-        if self.settings.replicated {
-            self.handed_below = snapshot.handed_below;
-        }
+        // Another journal may have handed that over; a queue of this node goes on without it.
+        self.handed_below = snapshot.handed_below;
         self.contents.restore(&self.store, snapshot);
     }
 

@@ -20,6 +20,7 @@ mod discard;
 mod dispatch;
 mod end;
 mod expire;
+mod handover;
 mod kind;
 mod lane;
 mod lanes;

@@ -36,6 +36,7 @@ impl<E: Ends> Classic<E> {
                 }
                 self.deliver(outcome);
             }
+            Request::MoveOut => self.lanes.each(outcome, |lane, _| lane.store.move_out()),
             Request::Compact { segment } => self.lanes.each(outcome, |lane, _| lane.store.compact(segment)),
         }
     }

@@ -9,7 +9,7 @@ mod codec;
 use crate::request::{Disposal, Ends, Request};
 use crate::store::{self, Bytes, LogPlace, Place, Stored, Whereabouts};
 use crate::{
-    Answer, Delivery, DropReason, Effect, Glance, Glimpse, Inspect, Loss, Losses, QueueMachine, Standing,
+    Answer, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses, QueueMachine, Standing,
     Status,
 };
 use model::{
@@ -391,6 +391,15 @@ impl<E: Ends> QueueMachine<E> for Newest<E> {
             *next = before;
         }
         None
+    }
+
+    fn hand_over(&self, next: Index) -> HandOver<Local> {
+        let contents = self.contents.clone();
+        HandOver::Contents(Local::Checkpoint { next, contents })
+    }
+
+    fn taken_over(&mut self) {
+        self.recovered(false);
     }
 
     fn apply_local(&mut self, record: Local) -> Option<Index> {

@@ -53,6 +53,9 @@ pub enum Request {
     Checkpoint { before: LogPlace },
     /// This segment is mostly empty: move what is left of it to another.
     Compact { segment: u32 },
+    /// The queue's journal is about to be another one: move to segments, synced, whatever else holds, be it the log or memory
+    /// alone. From then on all messages count as journaled.
+    MoveOut,
     /// What `Effect::FindElsewhere` asked for was found, and lies in segments now (synced).
     Found { pieces: Vec<Stored> },
 }

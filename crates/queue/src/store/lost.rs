@@ -71,7 +71,7 @@ impl Store {
             let mut wanted = false;
             self.live_spans(piece.first, last, |run, _, _| wanted |= run.lost);
             let keep = self.memory() <= self.budget();
-            match wanted && self.relocate(piece, keep) {
+            match wanted && self.relocate(piece, keep, false) {
                 true => moved.push(piece),
                 false => self.free(piece.place),
             }

@@ -68,6 +68,8 @@ pub(super) enum Purpose {
     Paging,
     /// To let the log forget.
     Checkpoint,
+    /// To let the queue have another journal.
+    Handover,
     /// To empty a segment.
     Compaction,
 }
@@ -109,6 +111,11 @@ impl Paging {
 }
 
 impl Store {
+    /// True if something is on its way to segments.
+    pub(crate) fn is_moving(&self) -> bool {
+        !self.paging.stores.is_empty() || self.paging.checkpoint.is_some()
+    }
+
     /// How much memory bodies may take, in bytes.
     pub(crate) fn budget(&self) -> usize {
         self.paging.budget
@@ -233,9 +240,14 @@ impl Store {
         run.weight < SMALL_RUN && run.in_log().is_some() && self.run_count() > many
     }
 
-    /// Takes back what waits for more of its kind before it is stored: a checkpoint sees to it.
-    pub(super) fn gather(&mut self) {
-        for piece in self.paging.scattered.take() {
+    /// Takes back what waits for more of its kind before it is stored, since a checkpoint sees to it: of what is journaled, or
+    /// of `all`.
+    pub(super) fn gather(&mut self, all: bool) {
+        let mut waiting = self.paging.scattered.take();
+        if all {
+            waiting.extend(self.paging.pending.take());
+        }
+        for piece in waiting {
             self.not_stored(piece.first, piece.count);
         }
     }
@@ -264,7 +276,8 @@ impl Store {
                 continue;
             };
             let keep = batch.purpose != Purpose::Paging && self.memory <= self.paging.budget;
-            if !self.relocate(*piece, keep) {
+            let journaled = batch.purpose == Purpose::Handover;
+            if !self.relocate(*piece, keep, journaled) {
                 self.free(piece.place);
             } else if batch.durable {
                 moved.push(*piece);
@@ -276,7 +289,7 @@ impl Store {
         }
         self.lose(unreadable, false);
         match batch.purpose {
-            Purpose::Checkpoint => self.go_on_with_checkpoint(complete),
+            Purpose::Checkpoint | Purpose::Handover => self.go_on_with_checkpoint(complete),
             Purpose::Paging => self.try_again(complete),
             Purpose::Compaction => {}
         }
@@ -286,7 +299,7 @@ impl Store {
     pub(crate) fn apply(&mut self, record: Record) {
         let Record::Moved { pieces } = record;
         for piece in pieces {
-            self.relocate(piece, false);
+            self.relocate(piece, false, false);
         }
     }
 

@@ -13,10 +13,11 @@ pub(super) struct Cut {
 
 impl Store {
     /// The piece's messages now lie where it says. Runs that lie in it and follow each other become one; a run that reaches
-    /// beyond it is cut. `keep` says whether bytes that are in memory shall stay there.
+    /// beyond it is cut. `keep` says whether bytes that are in memory shall stay there, `journaled` that they count as journaled
+    /// from now on.
     ///
     /// False, and nothing happened, if none of the piece's messages is alive: its place is not needed.
-    pub(super) fn relocate(&mut self, piece: Stored, keep: bool) -> bool {
+    pub(super) fn relocate(&mut self, piece: Stored, keep: bool, journaled: bool) -> bool {
         let lo = piece.first;
         let Some(hi) = lo.checked_add(u64::from(piece.count)).filter(|hi| *hi > lo) else {
             return false;
@@ -40,7 +41,8 @@ impl Store {
         parts.retain(|part| part.live > 0);
         // Where whole runs in the middle are gone, what is left stays apart and shares the place.
         let groups = parts.chunk_by(|one, next| one.end == next.first);
-        let moved: Vec<Run> = groups.map(|group| merged(group, piece, keep)).collect();
+        let mut moved: Vec<Run> = groups.map(|group| merged(group, piece, keep)).collect();
+        moved.iter_mut().for_each(|run| run.journaled |= journaled);
         if moved.is_empty() {
             return false;
         }

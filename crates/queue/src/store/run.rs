@@ -110,6 +110,11 @@ impl Run {
         }
     }
 
+    /// True if its bytes lie anywhere but in synced segments, or it would not be found there again.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        !self.journaled || !(self.lost || matches!(self.home, Home::Segment { .. }))
+    }
+
     /// How many numbers it spans.
     pub(crate) fn length(&self) -> usize {
         (self.end - self.first) as usize

@@ -8,6 +8,7 @@
 mod careful;
 mod duplicates;
 mod elsewhere;
+mod handover;
 mod heads;
 mod lane_limits;
 mod lanes;

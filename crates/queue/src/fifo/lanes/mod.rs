@@ -348,9 +348,18 @@ impl Lanes {
 
     /// Ends replay: everything that exists is ready.
     pub(super) fn recovered(&mut self, closed: bool) {
+        self.end_replay(|lane| lane.recovered(closed));
+    }
+
+    /// The same, of what another journal has handed over.
+    pub(super) fn taken_over(&mut self) {
+        self.end_replay(Lane::taken_over);
+    }
+
+    fn end_replay(&mut self, end: impl FnMut(&mut Lane)) {
         match self {
-            Self::One(lane) => lane.recovered(closed),
-            Self::Sorted(lanes) => lanes.recovered(closed),
+            Self::One(lane) => Some(lane).into_iter().for_each(end),
+            Self::Sorted(lanes) => lanes.end_replay(end),
         }
     }
 

@@ -141,10 +141,10 @@ impl Sorted {
         self.lanes.values_mut().for_each(|lane| lane.store.replayed());
     }
 
-    pub(super) fn recovered(&mut self, closed: bool) {
+    pub(super) fn end_replay(&mut self, mut end: impl FnMut(&mut Lane)) {
         self.replaying = false;
         for lane in self.lanes.values_mut() {
-            lane.recovered(closed);
+            end(lane);
             // What is not on record here, but taken for it since a lane has gone, others may not know.
             if self.floor > 0 && self.settings.replicated {
                 lane.reserved_below = 0;
