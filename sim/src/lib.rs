@@ -16,6 +16,7 @@ mod client;
 pub mod cluster;
 pub mod coverage;
 mod faults;
+pub mod handover;
 mod invariants;
 pub mod ledger;
 mod life;

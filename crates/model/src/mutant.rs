@@ -61,10 +61,16 @@ pub enum Mutant {
     InstallsWithoutTail,
     /// Bodies of contents that were fetched are given back once those are installed.
     ReleasesFetched,
+    /// That a queue was handed over to a group is on record before the group has its contents.
+    HandsOverBefore,
+    /// The group goes on before that is on record.
+    HandsOverLater,
+    /// A group is forgotten before the queue's own journal has its contents.
+    ForgetsBefore,
 }
 
 impl Mutant {
-    /// All of them.
+    /// All of them, but for [`Self::OF_HANDOVER`].
     pub const ALL: [Self; 26] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
@@ -93,6 +99,9 @@ impl Mutant {
         Self::InstallsWithoutTail,
         Self::ReleasesFetched,
     ];
+
+    /// Those of a queue whose journal becomes another one.
+    pub const OF_HANDOVER: [Self; 3] = [Self::HandsOverBefore, Self::HandsOverLater, Self::ForgetsBefore];
 
     /// Whether this is done wrong in this thread.
     #[inline]

@@ -82,8 +82,8 @@ pub trait QueueMachine<E: Ends>:
     /// the earliest place in the log that something in it needs.
     fn complete(checkpoint: &mut Self::Local, next: Index, placed: &[(Seq, LogPlace)]) -> Option<LogPlace>;
 
-    /// What it has for a journal that takes over from its own: a checkpoint before the record `next`. What consumers hold is not in
-    /// it: there the machine asks what was handed out, and to whom.
+    /// What it has for a journal that takes over from its own: a checkpoint before the record `next`. What consumers hold is not
+    /// in it: there the machine asks what was handed out, and to whom.
     fn hand_over(&self, next: Index) -> HandOver<Self::Local>;
 
     /// Everything that another journal has handed over was replayed, and this machine decides from now on, alone. As

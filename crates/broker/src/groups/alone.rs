@@ -1,5 +1,6 @@
 //! A node that has groups and nothing else: for tests and measurements.
 
+use super::handover;
 use super::hosted::{Act, Hosted};
 use super::member::Links;
 use super::node_groups::NodeGroups;
@@ -10,14 +11,14 @@ use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
 use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
-use cluster::{Damage, Groups, NodeId, Settings};
+use cluster::{Damage, GroupId, Groups, NodeId, Settings};
 use model::QueueSettings;
 use queue::QueueMachine;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use storage::{
-    JournalId, Log, LogOptions, Position, SegmentOptions, Segments, StorageError, TailLimits, World,
+    JournalId, Kind, Log, LogOptions, Position, SegmentOptions, Segments, StorageError, TailLimits, World,
 };
 
 /// A node that has groups and nothing else.
@@ -28,6 +29,8 @@ pub struct Alone {
     pub groups: Arc<NodeGroups>,
     /// What its log has of groups that are not open, by their numbers.
     found: BTreeMap<u64, Found>,
+    /// What it has of queues that are this node's alone: whose, where, and the record.
+    pub queues: Vec<(JournalId, Position, Vec<u8>)>,
 }
 
 /// Opens the node `id` in `dir`. Next its members are opened, each with [`Alone::member`], and then [`Alone::sweep`] is called.
@@ -45,15 +48,19 @@ pub fn open(
 ) -> Result<Alone, OpenError> {
     let events = LogEvents::default();
     let mut found: BTreeMap<u64, Found> = BTreeMap::new();
+    let mut queues = Vec::new();
     let log_dir = dir.join("log");
     let log = Log::open(
         world.clone(),
         &log_dir,
         options,
         events.clone(),
-        &mut |journal, position, payload| {
-            let of_group = found.entry(journal.number).or_default();
-            of_group.take(journal.kind, position, payload);
+        &mut |journal, position, payload| match journal.kind {
+            Kind::QUEUE => queues.push((journal, position, payload.to_vec())),
+            kind => {
+                let of_group = found.entry(journal.number).or_default();
+                of_group.take(kind, position, payload);
+            }
         },
     )
     .map_err(OpenError::Storage)?;
@@ -73,7 +80,12 @@ pub fn open(
     let follower: Arc<dyn LogFollower> = groups.clone();
     let follower: Weak<dyn LogFollower> = Arc::downgrade(&follower);
     node.is_followed_by(follower);
-    Ok(Alone { node, groups, found })
+    Ok(Alone {
+        node,
+        groups,
+        found,
+        queues,
+    })
 }
 
 impl Alone {
@@ -122,6 +134,18 @@ impl Alone {
             })
         });
         opened.collect()
+    }
+
+    /// What the log has of a group that is not open.
+    pub fn found(&self, group: GroupId) -> Option<&Found> {
+        self.found.get(&group.0)
+    }
+
+    /// The log forgets what it has of a group: this node has no member of it. Its segments go with [`Alone::sweep`].
+    pub fn forget(&mut self, group: GroupId) {
+        if self.found.remove(&group.0).is_some() {
+            handover::forget(&self.groups, group, None);
+        }
     }
 
     /// The numbers of groups that the log has and that are not open.

@@ -1,5 +1,7 @@
 //! The host of a machine of which several nodes have a copy: it follows, or decides.
 
+use super::back::Back;
+use super::handover::ends_something;
 use super::journal::ReplicatedJournal;
 use super::member::News;
 use super::member_journal::MemberJournal;
@@ -15,7 +17,7 @@ use queue::{Effect, QueueMachine, Request};
 use std::collections::{HashSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
-use storage::Position;
+use storage::{JournalId, Position};
 
 /// The time that a machine is given with what its own disk asks or answers, if it follows: nothing is due by it.
 const NO_TIME: Timestamp = Timestamp(0);
@@ -24,6 +26,7 @@ const NO_TIME: Timestamp = Timestamp(0);
 pub struct ReplicatedHost<M: QueueMachine<Ends>> {
     pub(super) settings: QueueSettings,
     pub(super) group: GroupId,
+    segments: JournalId,
     pub(super) state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
@@ -34,6 +37,8 @@ pub struct ReplicatedHost<M: QueueMachine<Ends>> {
     pub(super) memory: Option<usize>,
     /// What is fetched from other nodes, and answered to them.
     pub(super) transfers: Transfers,
+    /// It is handed back to this node's own journal.
+    pub(super) back: Option<Box<Back>>,
 }
 
 pub(super) enum State<M: QueueMachine<Ends>> {
@@ -50,22 +55,29 @@ pub(super) enum State<M: QueueMachine<Ends>> {
 impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     /// The host of a machine that has applied everything up to `applied`, and follows.
     pub fn new(settings: QueueSettings, machine: M, own: MemberJournal, applied: Mark) -> Self {
-        let (group, groups) = (own.group(), own.groups().clone());
+        let (group, groups, segments) = (own.group(), own.groups().clone(), own.segments());
         Self {
             settings,
             group,
+            segments,
             transfers: Transfers::new(group, groups),
             state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
             leader: None,
             generation: 0,
             memory: None,
+            back: None,
         }
     }
 
     /// Whose machine it is.
     pub fn group(&self) -> GroupId {
         self.group
+    }
+
+    /// Whose name the segments bear that its bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.segments
     }
 
     /// The groups of the node.
@@ -123,6 +135,9 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     )]
     pub fn handle(&mut self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
         let of_store = matches!(request, Request::Store(_));
+        if self.back.is_some() && !ends_something(&request) {
+            return Err(request);
+        }
         if let Request::Store(store::Request::Shrink { memory }) = request {
             self.memory = Some(memory);
         }
@@ -140,6 +155,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     pub fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
         if let State::Turned(host) = &mut self.state {
             host.commit(|effect, journal| sort(effect, journal, act));
+            self.go_back(act);
         }
     }
 
@@ -300,7 +316,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 }
 
 /// What the message store lets go of is freed once that is remembered; everything else is carried out elsewhere.
-fn sort<M: QueueMachine<Ends>>(
+pub(super) fn sort<M: QueueMachine<Ends>>(
     effect: Effect<Ends>,
     journal: &mut ReplicatedJournal<M>,
     act: &mut dyn FnMut(Effect<Ends>),

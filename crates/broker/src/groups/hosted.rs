@@ -1,5 +1,6 @@
 //! A replicated machine with its inbox: what the groups of a node tell, and what is asked of it.
 
+use super::handover::Successor;
 use super::host::ReplicatedHost;
 use super::member::{Member, News};
 use super::member_journal::member_journal;
@@ -29,6 +30,8 @@ pub struct Hosted<M: QueueMachine<Ends>> {
     myself: Weak<Self>,
     group: GroupId,
     groups: Arc<NodeGroups>,
+    /// Whose name the segments bear that its bodies lie in.
+    segments: JournalId,
     host: Mutex<ReplicatedHost<M>>,
     inbox: Mutex<Vec<News>>,
     mail: AtomicBool,
@@ -46,6 +49,7 @@ where
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             group: host.group(),
+            segments: host.segments(),
             host: Mutex::new(host),
             groups,
             inbox: Mutex::default(),
@@ -89,6 +93,17 @@ where
         self.look();
         self.groups.turn();
         leads
+    }
+
+    /// Hands the queue back to this node's own journal of this name, once this node's is the only member and everything that was
+    /// decided is committed. What is asked of it from now on is handed back to whoever asks.
+    pub fn hand_back(&self, queue: JournalId, successor: Arc<dyn Successor>) {
+        let mut host = self.lock();
+        host.begin_back(queue, successor);
+        self.commit(&mut host);
+        drop(host);
+        self.look();
+        self.groups.turn();
     }
 
     /// In which term it decides here, if it does.
@@ -188,7 +203,7 @@ where
             drop(host);
             if let store::Request::FinishStore { pieces, .. } = request {
                 let places = pieces.into_iter().map(|piece| piece.place);
-                files.free(member_journal(self.group), places);
+                files.free(self.segments, places);
             }
             return;
         }
@@ -311,7 +326,7 @@ where
                 false => stored,
             });
         let places = unneeded.into_iter().map(|piece| piece.place);
-        files.free(member_journal(self.hosted.group), places);
+        files.free(self.hosted.segments, places);
     }
 }
 
@@ -326,7 +341,7 @@ where
     M::Record: Send,
 {
     fn owner(&self) -> JournalId {
-        member_journal(self.hosted.group)
+        self.hosted.segments
     }
 
     fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError> {

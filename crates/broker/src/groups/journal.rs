@@ -12,7 +12,7 @@ use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use storage::Position;
+use storage::{JournalId, Position};
 
 /// More than a record takes beside the block that it brings, mostly: so much that its bytes are not moved while they are written.
 const BESIDE_BLOCK: usize = 256;
@@ -146,6 +146,17 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
     /// Up to here the machine has what is committed.
     pub fn applied(&self) -> Index {
         self.applied.index
+    }
+
+    /// Whether this node's member is the only one, and everything that it has decided is committed.
+    pub fn is_settled_alone(&self) -> bool {
+        let settled = |lead: &Lead<M::Local>| lead.committed == lead.proposed && lead.early.is_none();
+        self.lead.as_ref().is_some_and(settled) && self.members().members().count() == 1
+    }
+
+    /// Whose name the segments bear that bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.own.segments()
     }
 
     /// Whether its machine decides.

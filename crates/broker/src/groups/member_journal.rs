@@ -50,6 +50,8 @@ pub struct Kept {
     pub moved: Vec<Vec<u8>>,
     /// Bodies that were fetched for contents which are not here yet.
     pub spares: Vec<Stored>,
+    /// Whose name the segments bear, if not the member's.
+    pub segments: Option<JournalId>,
 }
 
 impl MemberJournal {
@@ -94,6 +96,11 @@ impl MemberJournal {
     /// What the contents are made of beside entries.
     pub fn kept(&self) -> &Kept {
         &self.kept
+    }
+
+    /// Whose name the segments bear that the bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.kept.segments.unwrap_or(member_journal(self.group))
     }
 
     /// How much the store has remembered since the checkpoint.
@@ -175,7 +182,7 @@ impl MemberJournal {
     /// Nobody needs these places any more, since the entries up to this one are applied. They are freed once that is certain
     /// for the next start, too: a replay that ended earlier would still speak of them.
     pub fn release(&mut self, at: Mark, places: Vec<Place>) {
-        let owner = member_journal(self.group);
+        let owner = self.segments();
         self.know(at, std::iter::once(Promise::Release { owner, places }));
     }
 
@@ -195,7 +202,7 @@ impl MemberJournal {
         let mut bytes = Vec::new();
         contents.encode(&mut bytes);
         let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
-        let spares = self.take_spares();
+        let (spares, segments) = (self.take_spares(), self.kept.segments);
         let behind = at.index + 1;
         let written: Arc<dyn Batches> = Arc::new(Written {
             groups: self.groups.clone(),
@@ -208,6 +215,9 @@ impl MemberJournal {
         let promise = Promise::Batch(written, at.index);
         let mut position = Position(0);
         self.log().append_with(std::iter::once(promise), |batch| {
+            let named = segments.map(|segments| {
+                batch.record(journal, |out| head.encode(Remembered::Segments(segments), out))
+            });
             position = batch.record(journal, |out| {
                 head.encode(Remembered::Checkpoint(&bytes), out);
             });
@@ -218,7 +228,7 @@ impl MemberJournal {
                 let bytes = encode_spares(&spares);
                 batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
             }
-            batch.release(journal, position);
+            batch.release(journal, named.unwrap_or(position));
         });
         while self.members.get(1).is_some_and(|(index, _)| *index <= at.index) {
             self.members.pop_front();
@@ -228,6 +238,7 @@ impl MemberJournal {
             checkpoint: Some((position, head)),
             moved: since,
             spares,
+            segments,
         };
     }
 }

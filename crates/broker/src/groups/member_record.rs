@@ -6,6 +6,7 @@
 //!   2 store        what the message store has remembered: on this node bytes lie there
 //!   3 checkpoint   the contents after this entry, and where their bytes lie
 //!   4 spare        bodies that were fetched for contents to come: each first u64, count u32, segment, offset and length u32
+//!   5 segments     a kind u8 and a number u64: whose name the segments bear that bodies lie in, if not the member's
 //! ```
 //!
 //! Each record says by which entry it was so, and who the members were then. Up to the highest of these entries all is
@@ -13,11 +14,13 @@
 
 use cluster::{Mark, Membership};
 use queue::store::{Place, Stored};
+use storage::{JournalId, Kind};
 
 const KNOWN: u8 = 1;
 const STORE: u8 = 2;
 const CHECKPOINT: u8 = 3;
 const SPARE: u8 = 4;
+const SEGMENTS: u8 = 5;
 /// Bytes of a spare body's place.
 const SPARE_BYTES: usize = 24;
 /// Bytes before the membership.
@@ -45,6 +48,8 @@ pub enum Remembered<'a> {
     Checkpoint(&'a [u8]),
     /// Where bodies lie of which nobody says that they are needed.
     Spare(&'a [u8]),
+    /// The segments bear the name of another journal: the contents were that one's, and bodies lie where they lay.
+    Segments(JournalId),
 }
 
 /// Bodies that were fetched, as bytes.
@@ -76,14 +81,31 @@ pub fn decode_spares(bytes: &[u8]) -> impl Iterator<Item = Stored> + '_ {
     })
 }
 
+/// The name of a journal as bytes.
+pub(super) fn journal_name(journal: JournalId) -> [u8; 9] {
+    let [a, b, c, d, e, f, g, h] = journal.number.to_le_bytes();
+    [journal.kind.0, a, b, c, d, e, f, g, h]
+}
+
+/// And back; `None` if it is none.
+pub(super) fn journal_of(bytes: &[u8]) -> Option<JournalId> {
+    let [kind, number @ ..] = *<&[u8; 9]>::try_from(bytes).ok()?;
+    Some(JournalId::new(Kind(kind), u64::from_le_bytes(number)))
+}
+
 impl Head {
     /// Appends a record of these bytes.
     pub fn encode(&self, what: Remembered<'_>, out: &mut Vec<u8>) {
+        let name;
         let (kind, bytes): (u8, &[u8]) = match what {
             Remembered::Known => (KNOWN, &[]),
             Remembered::Store(bytes) => (STORE, bytes),
             Remembered::Checkpoint(bytes) => (CHECKPOINT, bytes),
             Remembered::Spare(bytes) => (SPARE, bytes),
+            Remembered::Segments(journal) => {
+                name = journal_name(journal);
+                (SEGMENTS, &name)
+            }
         };
         out.push(kind);
         out.extend_from_slice(&self.at.index.to_le_bytes());
@@ -110,6 +132,7 @@ impl Head {
             STORE => Remembered::Store(bytes),
             CHECKPOINT => Remembered::Checkpoint(bytes),
             SPARE => Remembered::Spare(bytes),
+            SEGMENTS => Remembered::Segments(journal_of(bytes)?),
             _ => return None,
         };
         let members = Membership::decode(members).ok()?;
@@ -135,6 +158,7 @@ mod tests {
             Remembered::Store(b"moved"),
             Remembered::Checkpoint(b"all"),
             Remembered::Spare(b"spare"),
+            Remembered::Segments(JournalId::new(Kind::QUEUE, 17)),
         ] {
             let mut bytes = Vec::new();
             head.encode(what, &mut bytes);

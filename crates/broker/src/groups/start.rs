@@ -17,7 +17,7 @@ use model::QueueSettings;
 use queue::QueueMachine;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use storage::{GroupEntry, Kind, Position, StorageError};
+use storage::{GroupEntry, JournalId, Kind, Position, StorageError};
 
 /// What a node's log has of a group, apart from its entries.
 #[derive(Debug, Default)]
@@ -80,14 +80,31 @@ impl Found {
             Remembered::Known => {}
             Remembered::Store(bytes) => self.kept.moved.push(bytes.to_vec()),
             Remembered::Spare(bytes) => self.kept.spares.extend(decode_spares(bytes)),
+            Remembered::Segments(segments) => self.kept.segments = Some(segments),
             Remembered::Checkpoint(_) => {
                 let checkpoint = Some((position, head));
                 self.kept = Kept {
                     checkpoint,
+                    segments: self.kept.segments,
                     ..Kept::default()
                 };
             }
         }
+    }
+
+    /// The bodies of the checkpoint that comes lie in segments of this name.
+    pub(super) fn lie_in(&mut self, segments: JournalId) {
+        self.kept.segments = Some(segments);
+    }
+
+    /// Whose name the segments of the member bear.
+    pub fn segments(&self, group: GroupId) -> JournalId {
+        self.kept.segments.unwrap_or(member_journal(group))
+    }
+
+    /// Whether there are contents: the member has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.kept.checkpoint.is_some()
     }
 
     /// Makes what the member has in its checkpoint. The entries behind that come next.
@@ -129,6 +146,7 @@ impl Found {
             known,
             kept: self.kept,
             terms: self.terms,
+            at_start: true,
         })
     }
 

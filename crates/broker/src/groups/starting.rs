@@ -32,6 +32,8 @@ pub struct Starting<M> {
     pub(super) known: Head,
     pub(super) kept: Kept,
     pub(super) terms: Terms,
+    /// The node starts, and the segments don't know yet what is needed of them.
+    pub(super) at_start: bool,
 }
 
 impl<M: QueueMachine<Ends>> Starting<M> {
@@ -80,11 +82,13 @@ impl<M: QueueMachine<Ends>> Starting<M> {
             group,
             known,
             mut kept,
+            at_start,
             ..
         } = self;
         let machine = self.replayed.finish();
-        let (segments, owner) = (&groups.node().segments, member_journal(group));
-        for place in machine.places() {
+        let (segments, owner) = (&groups.node().segments, kept.segments);
+        let owner = owner.unwrap_or(member_journal(group));
+        for place in machine.places().into_iter().filter(|_| at_start) {
             if !segments.adopt(owner, stored_place(place)) {
                 tracing::error!(area = "groups", "{owner}: messages in {place:?} are missing");
             }

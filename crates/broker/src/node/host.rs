@@ -87,6 +87,11 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
         }
     }
 
+    /// Whether nothing waits for the journal.
+    pub fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Somebody else decides from now on: what was not committed never leaves. The machine has decided things that may not
     /// become so, and is given up; whoever follows replays the journal. Returns what was held, too.
     pub fn step_down(self) -> (M, J, impl Iterator<Item = M::Effect>) {

@@ -1,8 +1,9 @@
 //! Journals remember. One interface; here *local*; for queues that are not durable there is *none*, and a *replicated*
 //! one is in `groups`.
 
+use crate::node::pager::segment_owner;
 use crate::node::promise::{Promise, Promises};
-use model::{Index, Journaled, Machine};
+use model::{Index, Journaled, Machine, QueueId};
 use std::ops::Deref;
 use std::sync::Arc;
 use storage::{Batch, JournalId, Log, Position};
@@ -86,12 +87,38 @@ pub struct LocalJournal {
     log: Arc<NodeLog>,
     id: JournalId,
     next: Index,
+    /// What it says of itself before each checkpoint.
+    note: Vec<u8>,
+    /// Whose name the segments bear that bodies lie in.
+    segments: JournalId,
 }
 
 impl LocalJournal {
     /// A journal whose next record gets number `next`.
     pub fn new(log: Arc<NodeLog>, id: JournalId, next: Index) -> Self {
-        Self { log, id, next }
+        let (note, segments) = (Vec::new(), segment_owner(QueueId(id.number)));
+        Self {
+            log,
+            id,
+            next,
+            note,
+            segments,
+        }
+    }
+
+    /// The same of one that has begun with what another journal had: the segments bear that one's name, and it says so
+    /// before each checkpoint.
+    pub fn continuing(self, segments: JournalId, note: Vec<u8>) -> Self {
+        Self {
+            segments,
+            note,
+            ..self
+        }
+    }
+
+    /// Whose name the segments bear that bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.segments
     }
 
     /// This journal's name in the log.
@@ -110,9 +137,18 @@ impl LocalJournal {
         promises: impl Iterator<Item = Promise>,
         write: impl FnOnce(&mut JournalBatch<'_, '_>),
     ) {
-        let Self { log, id, next } = self;
+        let Self {
+            log, id, next, note, ..
+        } = self;
         let id = *id;
-        log.append_with(promises, |batch| write(&mut JournalBatch { batch, id, next }));
+        log.append_with(promises, |batch| {
+            write(&mut JournalBatch {
+                batch,
+                id,
+                next,
+                note,
+            });
+        });
     }
 }
 
@@ -121,6 +157,7 @@ pub struct JournalBatch<'a, 'b> {
     batch: &'a mut Batch<'b>,
     id: JournalId,
     next: &'a mut Index,
+    note: &'a [u8],
 }
 
 impl JournalBatch<'_, '_> {
@@ -134,6 +171,16 @@ impl JournalBatch<'_, '_> {
     /// Appends what this node alone remembers. Returns where it stands.
     pub fn local(&mut self, record: &impl Journaled) -> Position {
         self.entry(LOCAL, record)
+    }
+
+    /// The same for a checkpoint, behind which nothing older is needed. Returns where that begins.
+    pub fn checkpoint(&mut self, record: &impl Journaled) -> Position {
+        let noted = match self.note {
+            [] => None,
+            note => Some(append_note(self.batch, self.id, note)),
+        };
+        let own = self.local(record);
+        noted.unwrap_or(own)
     }
 
     fn entry(&mut self, index: Index, record: &impl Journaled) -> Position {
@@ -152,12 +199,34 @@ impl JournalBatch<'_, '_> {
 /// Stands where a record's number would for what this node alone remembers; records are numbered from 1.
 const LOCAL: Index = 0;
 
+/// Stands there for what a journal says of itself.
+const NOTE: Index = Index::MAX;
+
+/// Appends what a journal says of itself. Returns where it stands.
+pub fn append_note(batch: &mut Batch<'_>, journal: JournalId, note: &[u8]) -> Position {
+    append_plain(batch, journal, NOTE, note)
+}
+
+/// Appends what this node alone remembers, in bytes.
+pub fn append_local(batch: &mut Batch<'_>, journal: JournalId, record: &[u8]) -> Position {
+    append_plain(batch, journal, LOCAL, record)
+}
+
+fn append_plain(batch: &mut Batch<'_>, journal: JournalId, index: Index, bytes: &[u8]) -> Position {
+    batch.record(journal, |out| {
+        out.extend_from_slice(&index.to_le_bytes());
+        out.extend_from_slice(bytes);
+    })
+}
+
 /// What a log entry holds.
 pub enum Entry<'a> {
     /// A record of the machine with this number.
     Record(Index, &'a [u8]),
     /// What this node alone remembers.
     Local(&'a [u8]),
+    /// What the journal says of itself.
+    Note(&'a [u8]),
 }
 
 /// Takes a log entry apart; `None` if it is too short to be one.
@@ -165,6 +234,7 @@ pub fn entry(payload: &[u8]) -> Option<Entry<'_>> {
     let (index, record) = payload.split_first_chunk::<8>()?;
     Some(match Index::from_le_bytes(*index) {
         LOCAL => Entry::Local(record),
+        NOTE => Entry::Note(record),
         index => Entry::Record(index, record),
     })
 }

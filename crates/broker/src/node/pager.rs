@@ -61,8 +61,8 @@ impl Pager {
         for (owner, places) in kept.freed {
             self.write(move |files| files.free(owner, places));
         }
-        for queue in kept.deleted {
-            self.write(move |files| files.remove(queue));
+        for segments in kept.deleted {
+            self.write(move |files| files.remove(segments));
         }
         for (batches, number) in kept.batches {
             batches.synced(number);
@@ -89,12 +89,12 @@ impl StoreFiles {
         }
     }
 
-    /// The queue is deleted: so are its segments.
-    pub fn remove(&self, queue: QueueId) {
-        if let Err(error) = self.segments.remove(segment_owner(queue)) {
+    /// A queue is deleted: so are its segments.
+    pub fn remove(&self, segments: JournalId) {
+        if let Err(error) = self.segments.remove(segments) {
             tracing::warn!(
                 area = "storage",
-                "segments of deleted queue {queue} remain: {error}"
+                "segments of {segments}, which is deleted, remain: {error}"
             );
         }
     }

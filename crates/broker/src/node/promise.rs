@@ -4,8 +4,6 @@
 use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::clients::pressure::Release;
 use crate::node::ends::Receipt;
-use crate::node::pager::segment_owner;
-use model::QueueId;
 use queue::Effect;
 use queue::store::{self, Place};
 use std::collections::VecDeque;
@@ -27,7 +25,7 @@ pub enum Promise {
     /// Nothing in these segment entries is needed any more.
     Release { owner: JournalId, places: Vec<Place> },
     /// The queue is gone for good, and so may be its segments: if its deletion were lost, it would be there again without them.
-    Deleted { queue: QueueId },
+    Deleted { segments: JournalId },
     /// One batch fewer is not durable yet.
     Synced(Arc<AtomicUsize>),
     /// Publishers who waited for the log to catch up may go on.
@@ -51,12 +49,12 @@ impl Promise {
         )
     }
 
-    /// The promise that an effect of this queue is; `None` if it is none.
-    pub fn of(queue: QueueId, effect: Effect<crate::node::ends::Ends>) -> Option<Self> {
+    /// The promise that an effect of a queue with these segments is; `None` if it is none.
+    pub fn of(segments: JournalId, effect: Effect<crate::node::ends::Ends>) -> Option<Self> {
         match effect {
             Effect::Confirm(receipt) => Some(Self::Confirm(receipt)),
             Effect::Store(store::Effect::Release { places }) => Some(Self::Release {
-                owner: segment_owner(queue),
+                owner: segments,
                 places,
             }),
             _ => None,
@@ -82,7 +80,7 @@ impl Promise {
             }
             // Deleting files takes too long for whoever keeps promises.
             Self::Release { owner, places } => kept.freed.push((owner, places)),
-            Self::Deleted { queue } => kept.deleted.push(queue),
+            Self::Deleted { segments } => kept.deleted.push(segments),
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
@@ -103,8 +101,8 @@ pub struct Kept {
     pub(crate) woken: Woken,
     /// Segment entries that nobody needs any more.
     pub freed: Vec<(JournalId, Vec<Place>)>,
-    /// Deleted queues whose segments may go.
-    pub deleted: Vec<QueueId>,
+    /// Segments of deleted queues, which may go.
+    pub deleted: Vec<JournalId>,
     /// How many publishes were confirmed.
     pub confirmed: u64,
     /// Numbered batches, and whose they are: mostly the last one of each.

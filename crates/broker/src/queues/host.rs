@@ -3,8 +3,9 @@
 use super::QueueJournal;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
-use model::Timestamp;
-use queue::{Effect, Inspect, QueueMachine, Request, Status};
+use model::{Journaled, Timestamp};
+use queue::{Effect, HandOver, Inspect, QueueMachine, Request, Status};
+use storage::JournalId;
 
 /// The host of a queue's machine.
 pub trait QueueHost: Send {
@@ -19,6 +20,15 @@ pub trait QueueHost: Send {
 
     /// The machine between two turns.
     fn inspect(&self) -> &dyn Inspect;
+
+    /// What it has for a group that takes over from its journal, in bytes.
+    fn hand_over(&self) -> HandOver<Vec<u8>>;
+
+    /// Whose name the segments bear that its bodies lie in, if not the queue's.
+    fn segments(&self) -> Option<JournalId>;
+
+    /// It was handed over, for good: what waited for that goes on elsewhere.
+    fn handed_over(&mut self) {}
 }
 
 /// How a machine is after a turn.
@@ -54,5 +64,21 @@ where
 
     fn inspect(&self) -> &dyn Inspect {
         &self.machine
+    }
+
+    fn hand_over(&self) -> HandOver<Vec<u8>> {
+        // The group's first entry stands for all that is in it.
+        self.machine.hand_over(2).map(|contents| {
+            let mut bytes = Vec::new();
+            contents.encode(&mut bytes);
+            bytes
+        })
+    }
+
+    fn segments(&self) -> Option<JournalId> {
+        match &self.journal {
+            QueueJournal::Local(journal) => Some(journal.segments()),
+            QueueJournal::None => None,
+        }
     }
 }

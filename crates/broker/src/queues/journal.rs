@@ -3,7 +3,6 @@
 use crate::node::ends::Ends;
 use crate::node::journal::{Journal, LocalJournal};
 use crate::node::promise::Promise;
-use model::QueueId;
 use queue::store::{self, LogPlace};
 use queue::{Effect, QueueMachine};
 use storage::Position;
@@ -22,7 +21,7 @@ impl<M: QueueMachine<Ends>> Journal<M> for QueueJournal {
             records.clear();
             return;
         };
-        let queue = QueueId(journal.id().number);
+        let segments = journal.segments();
         let local = promises.extract_if(.., |effect| {
             matches!(
                 effect,
@@ -32,7 +31,7 @@ impl<M: QueueMachine<Ends>> Journal<M> for QueueJournal {
         let local: Vec<Effect<Ends>> = local.collect();
         if !records.is_empty() || !local.is_empty() {
             let waiting = promises.extract_if(.., |effect| Promise::is_one(effect));
-            let waiting = waiting.filter_map(|effect| Promise::of(queue, effect));
+            let waiting = waiting.filter_map(|effect| Promise::of(segments, effect));
             journal.append(waiting, |batch| {
                 for record in records.drain(..) {
                     let at = batch.record(&record);
@@ -58,7 +57,7 @@ impl<M: QueueMachine<Ends>> Journal<M> for QueueJournal {
 fn write_checkpoint<M: QueueMachine<Ends>>(journal: &mut LocalJournal, machine: &M) {
     let (checkpoint, needed) = machine.checkpoint(journal.next_index());
     journal.append(std::iter::empty(), |batch| {
-        let own = batch.local(&checkpoint);
+        let own = batch.checkpoint(&checkpoint);
         batch.release(needed.map_or(own, |place| Position(place.0)));
     });
 }

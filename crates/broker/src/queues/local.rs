@@ -13,6 +13,7 @@ use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
 use crate::node::Node;
 use crate::node::ends::{Ends, Reply};
+use crate::node::pager::segment_owner;
 use crate::node::timers::Due;
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use catalog::QueueKind;
@@ -47,6 +48,8 @@ pub struct Queue {
     pub name: Arc<str>,
     /// Its virtual host's name.
     pub vhost: Arc<str>,
+    /// Whose name the segments bear that its bodies lie in.
+    segments: JournalId,
     host: Mutex<BoxedHost>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
@@ -87,6 +90,7 @@ impl Queue {
     ) -> Arc<Self> {
         let queue = Arc::new(Self {
             first_seq: host.turned().status.next_seq,
+            segments: host.segments().unwrap_or(segment_owner(known.id)),
             id: known.id,
             kind: known.kind,
             made,
@@ -281,6 +285,11 @@ impl Queue {
     /// The name of its journal in the log.
     pub fn journal(&self) -> JournalId {
         JournalOf::Queue(self.made, self.id).id()
+    }
+
+    /// Whose name the segments bear that its bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.segments
     }
 
     /// How queues of its kind are made.

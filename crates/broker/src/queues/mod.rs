@@ -1,7 +1,9 @@
 //! The queues that the catalog knows: their handles, those that are on this node, and who holds them.
 
+pub mod alone;
 mod events;
 mod handle;
+mod handover;
 mod holding;
 mod host;
 mod journal;
@@ -17,6 +19,7 @@ mod throttle;
 
 pub use events::{DeadLetters, QueueEvents};
 pub use handle::Handle;
+pub use handover::Heir;
 pub use host::QueueHost;
 pub use journal::QueueJournal;
 pub use kinds::{JournalOf, QueueType, queue_type};

@@ -2,7 +2,7 @@
 
 use super::Queue;
 use crate::node::journal::{Entry, NodeLog, entry};
-use crate::node::pager::{Pager, StoreFiles, segment_owner};
+use crate::node::pager::{Pager, StoreFiles};
 use crate::node::paging::Paged;
 use model::{Block, Seq};
 use queue::Request;
@@ -70,7 +70,7 @@ impl Paging {
 
 impl Paged for Arc<Queue> {
     fn owner(&self) -> JournalId {
-        segment_owner(self.id)
+        self.segments()
     }
 
     fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError> {

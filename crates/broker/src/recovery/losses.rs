@@ -65,7 +65,8 @@ impl Losses {
                 continue;
             };
             named += 1;
-            let read = |place| segments.read(segment_owner(known.id), stored_place(place));
+            let owner = queue.segments().unwrap_or(segment_owner(known.id));
+            let read = |place| segments.read(owner, stored_place(place));
             let places = queue.places().into_iter();
             let pieces = places.filter(|place| read(*place).is_err()).count() as u64;
             let damage = recovery.damage.iter();

@@ -279,10 +279,11 @@ fn restore_queues(
         let id = JournalOf::Queue(made, known.id).id();
         let queue = replayed.remove(&id).unwrap_or_else(|| made.replay(durable()));
         let missing = queue.missing();
-        let places = queue.places();
+        let (places, segments) = (queue.places(), queue.segments());
+        let segments = segments.unwrap_or(segment_owner(known.id));
         let host = queue.recovered(node.log.recovery().clean, &node.log, id);
         for place in places {
-            if !node.segments.adopt(segment_owner(known.id), stored_place(place)) {
+            if !node.segments.adopt(segments, stored_place(place)) {
                 tracing::error!(
                     area = "storage",
                     "queue '{}' in vhost '{}': a part of its segments is missing",

@@ -57,13 +57,18 @@ impl Replay {
                 let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
                 cache.record(index, position, record)
             }
-            (Entry::Local(_), JournalOf::Catalog | JournalOf::Cache(_)) => None,
+            (Entry::Local(_) | Entry::Note(_), JournalOf::Catalog | JournalOf::Cache(_)) => None,
             (entry, JournalOf::Queue(made, _)) => {
                 let queue = self.queues.entry(journal);
                 let queue = queue.or_insert_with(|| made.replay(durable()));
                 match entry {
                     Entry::Record(index, record) => queue.record(index, position, record),
                     Entry::Local(record) => queue.local(position, record),
+                    Entry::Note(note) => {
+                        queue.note(note)?;
+                        // No group is opened here: what this one has would be missing.
+                        queue.whose().handed_over().is_none().then_some(())
+                    }
                 }
             }
         }

@@ -153,12 +153,12 @@ impl Topology {
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
-        let id = queue.id;
+        let segments = queue.segments();
         if !queue.durable {
             // It does not come back, whatever becomes of its deletion: nothing is waited for, and nothing synced.
-            return self.node.pager.write(move |files| files.remove(id));
+            return self.node.pager.write(move |files| files.remove(segments));
         }
-        let deleted = Promise::Deleted { queue: id };
+        let deleted = Promise::Deleted { segments };
         let forget = |batch: &mut storage::Batch<'_>| batch.forget(queue.journal());
         self.node.log.append_with(std::iter::once(deleted), forget);
     }

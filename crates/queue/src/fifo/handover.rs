@@ -30,7 +30,7 @@ impl<E: Ends> Classic<E> {
 }
 
 impl Lane {
-    /// Whether messages are on their way to the disk, to a dead-letter exchange or to an operator.
+    /// Whether messages are on their way to or from the disk, to a dead-letter exchange or to an operator.
     fn is_moving(&self) -> bool {
         let (leaving, dispatch) = (&self.leaving, &self.dispatch);
         self.store.is_moving() || !leaving.is_empty() || dispatch.leaving.count() + dispatch.taken.count() > 0
@@ -45,7 +45,7 @@ impl Lane {
     pub(super) fn taken_over(&mut self) {
         self.take_over();
         if !self.settings.replicated {
-            self.handed_below = Seq::MAX;
+            self.handed_below = 0;
         }
     }
 }

@@ -50,9 +50,9 @@ impl Lane {
             if !closed {
                 return self.take_over();
             }
-        }
-        if !self.settings.replicated {
-            self.handed_below = Seq::MAX;
+        } else {
+            // Another journal may have handed that over; a queue of this node goes on without it.
+            self.handed_below = 0;
         }
         self.store.replayed();
         self.dispatch.cursor = 1;
@@ -78,7 +78,6 @@ impl Lane {
     /// Becomes what a checkpoint says.
     pub(super) fn restore(&mut self, snapshot: Snapshot, table: &Table) {
         self.store.restore(table, &snapshot.live, snapshot.next.max(1));
-        // Another journal may have handed that over; a queue of this node goes on without it.
         self.handed_below = snapshot.handed_below;
         self.contents.restore(&self.store, snapshot);
     }

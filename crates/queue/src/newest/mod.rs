@@ -9,8 +9,8 @@ mod codec;
 use crate::request::{Disposal, Ends, Request};
 use crate::store::{self, Bytes, LogPlace, Place, Stored, Whereabouts};
 use crate::{
-    Answer, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses, QueueMachine, Standing,
-    Status,
+    Answer, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses, QueueMachine,
+    Standing, Status,
 };
 use model::{
     Block, BlockBuilder, ConsumerId, Index, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp,

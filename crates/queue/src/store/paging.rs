@@ -111,9 +111,10 @@ impl Paging {
 }
 
 impl Store {
-    /// True if something is on its way to segments.
+    /// True if something is on its way between memory and disk that somebody waits for.
     pub(crate) fn is_moving(&self) -> bool {
-        !self.paging.stores.is_empty() || self.paging.checkpoint.is_some()
+        let paging = &self.paging;
+        !(paging.stores.is_empty() && paging.loads.is_empty() && paging.checkpoint.is_none())
     }
 
     /// How much memory bodies may take, in bytes.

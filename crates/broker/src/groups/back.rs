@@ -1,0 +1,104 @@
+//! A group that has one member left hands its queue back to its node's own journal.
+
+use super::handover::{self, ATTEMPTS, Begun, Contents, Successor, move_out};
+use super::host::{ReplicatedHost, State, sort};
+use super::node_groups::NodeGroups;
+use crate::node::ends::Ends;
+use crate::node::promise::{Batches, Promise};
+use cluster::GroupId;
+use model::{Journaled, Timestamp};
+use queue::{Effect, HandOver, QueueMachine};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use storage::JournalId;
+
+/// A queue that is handed back.
+pub(super) struct Back {
+    queue: JournalId,
+    attempts: u32,
+    change: Arc<Change>,
+}
+
+struct Change {
+    groups: Arc<NodeGroups>,
+    group: GroupId,
+    successor: Arc<dyn Successor>,
+    contents: OnceLock<Contents>,
+}
+
+impl Batches for Change {
+    fn synced(self: Arc<Self>, _: u64) {
+        let groups = self.groups.clone();
+        groups.node().pager.write(move |_| {
+            // The batch has forgotten what it had; this takes it out of memory.
+            handover::forget(&self.groups, self.group, None);
+            if let Some(contents) = self.contents.get() {
+                self.successor.begin(*contents);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is handed back", self.group)
+    }
+}
+
+impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
+    /// The queue is handed back from now on.
+    pub fn begin_back(&mut self, queue: JournalId, successor: Arc<dyn Successor>) {
+        let change = Change {
+            groups: self.groups().clone(),
+            group: self.group(),
+            successor,
+            contents: OnceLock::new(),
+        };
+        self.back = Some(Box::new(Back {
+            queue,
+            attempts: ATTEMPTS,
+            change: Arc::new(change),
+        }));
+        if let State::Turned(host) = &mut self.state {
+            // What an entry's place in the log has made it order, it orders now.
+            host.handle(Timestamp(0), move_out());
+        }
+    }
+
+    /// Goes on with that, if everything is committed that was decided.
+    pub(super) fn go_back(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
+        let (Some(back), State::Turned(host)) = (&mut self.back, &mut self.state) else {
+            return;
+        };
+        if !host.holds_nothing() || !host.journal.is_settled_alone() {
+            return;
+        }
+        match host.machine.hand_over(1) {
+            HandOver::Contents(contents) => {
+                let mut bytes = Vec::new();
+                contents.encode(&mut bytes);
+                let begun = Begun {
+                    group: back.change.group,
+                    segments: host.journal.segments(),
+                };
+                let promise = Promise::Batch(back.change.clone(), 0);
+                let log = &back.change.groups.node().log;
+                let written = handover::take_back(log, back.queue, begun, &bytes, promise);
+                let _ = back.change.contents.set(written);
+                // Whatever its disk answers from now on, nothing more comes of it.
+                self.state = State::Stopped;
+            }
+            HandOver::Waits => {}
+            HandOver::Elsewhere if back.attempts > 0 => {
+                back.attempts -= 1;
+                host.handle(Timestamp(0), move_out());
+                host.commit(|effect, journal| sort(effect, journal, act));
+            }
+            HandOver::Elsewhere => {
+                let change = back.change.clone();
+                self.back = None;
+                change.successor.given_up();
+            }
+        }
+    }
+}
