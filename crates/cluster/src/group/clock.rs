@@ -26,7 +26,7 @@ impl Group {
     ) {
         match self.raw.raft.state {
             StateRole::Leader => self.tick_leader(settings, reachable, out),
-            _ => self.tick_follower(settings, reachable, yields),
+            _ => self.tick_follower(settings, reachable, yields, out),
         }
     }
 
@@ -158,7 +158,13 @@ impl Group {
         }
     }
 
-    fn tick_follower(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool, yields: bool) {
+    fn tick_follower(
+        &mut self,
+        settings: &Settings,
+        reachable: &dyn Fn(NodeId) -> bool,
+        yields: bool,
+        out: &mut Out,
+    ) {
         let votes = self.raw.raft.promotable() && !self.removed;
         let chance = self
             .membership()
@@ -178,6 +184,9 @@ impl Group {
             self.quiet += 1;
             self.awake =
                 self.quiet <= 2 * settings.election || self.is_unsynced() || self.installing.is_some();
+            if !self.awake {
+                self.ask_after_itself(reachable, out);
+            }
             return;
         }
         if heard && self.leader().is_some() {
@@ -195,6 +204,18 @@ impl Group {
                 self.campaign_in = Some(self.pause(settings));
             }
             None => {}
+        }
+    }
+
+    /// Nobody leads it, and it knows of no membership with itself: it was added, or removed again, and what told it so may be
+    /// lost. The members hear where it stands, once before it sleeps.
+    fn ask_after_itself(&self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+        let members = self.membership();
+        if self.removed || self.leader().is_some() || members.members().any(|m| m == self.me) {
+            return;
+        }
+        for member in members.members().filter(|m| reachable(m.node)) {
+            out.send.push((member.node, Item::Digest(self.digest())));
         }
     }
 

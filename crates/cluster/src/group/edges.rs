@@ -260,6 +260,24 @@ fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_bo
 }
 
 #[test]
+fn a_member_that_was_removed_before_it_had_anything_learns_it_though_nobody_could_tell_it_then() {
+    let mut trial = Trial::new(3, 2);
+    trial.led_by(1);
+    let new = Recovered::new_group(m(3), Membership::of(&[m(1), m(2)]));
+    trial.node(3).open(GROUP, new).unwrap();
+    trial.ticks_until(40, |t| t.events.contains(&(3, Event::Removed(GROUP))));
+    trial.ticks_until(40, Trial::is_asleep);
+    let said = trial.said.len();
+    trial.ticks(40);
+    let groups = |said: &&(u32, u32, Item)| said.2.group() == Some(GROUP);
+    assert_eq!(
+        trial.said[said..].iter().filter(groups).count(),
+        0,
+        "it asks no more"
+    );
+}
+
+#[test]
 fn a_snapshot_whose_offer_the_network_lost_is_offered_once_more_before_anybody_is_suspected() {
     let mut trial = Trial::new(2, 1);
     trial.led_by(1);
