@@ -5,6 +5,7 @@ use super::credit::{Budget, Credit};
 use super::holdings::{ranges, take_of};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 use super::session::{Arrival, End};
+use super::sessions::AGAIN_AFTER;
 use crate::clients::outbox::{self, ChannelId, Outbox};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use model::{Block, ConsumerId, Incarnation, Ranges};
@@ -85,12 +86,20 @@ pub struct Given {
     pub before: SeqSet,
 }
 
+impl Given {
+    fn is_some(&self) -> bool {
+        !self.now.is_empty() || !self.before.is_empty()
+    }
+}
+
 /// See the module.
 pub struct Peer {
     pub node: Incarnation,
     pub outbox: Arc<Outbox>,
     pub end: Option<End>,
     pub phase: Phase,
+    /// Ticks since its last session ended here.
+    pub closed: u32,
     /// Events that wait until everything is known.
     pub events: Vec<outbox::Event>,
     /// The last session.
@@ -127,6 +136,7 @@ impl Peer {
             outbox: Arc::new(Outbox::new()),
             end: None,
             phase: Phase::Closed,
+            closed: 0,
             events: Vec::new(),
             session: 0,
             said: Vec::new(),
@@ -201,6 +211,7 @@ impl Peer {
 
     /// A tick of the clock. False if the session is over by it.
     pub fn tick(&mut self) -> bool {
+        self.closed = self.closed.wrapping_add(1);
         let lives = self.end.as_mut().is_none_or(End::tick);
         if self.credit.tick() && self.phase >= Phase::Speaking {
             self.say_credit();
@@ -219,6 +230,15 @@ impl Peer {
         self.said.clear();
         self.credit.give_back();
         self.phase = Phase::Closed;
+        self.closed = 0;
+    }
+
+    /// Whether the node is to hear that its session is over. If it has nothing to say it may believe in it for ever, and what it
+    /// was sent last would never come back. Once a second, since that may be lost, too.
+    pub fn is_missed(&self) -> bool {
+        let waits = !self.asked.is_empty() || !self.events.is_empty();
+        let has_something = !self.consumers.is_empty() || self.given.values().any(Given::is_some);
+        self.phase == Phase::Closed && self.closed.is_multiple_of(AGAIN_AFTER) && (waits || has_something)
     }
 
     /// Takes a frame of the session. False if it ends the session.

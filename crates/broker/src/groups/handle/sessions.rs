@@ -14,6 +14,9 @@ const DOWN_AFTER: u32 = 20;
 /// So does one that is heard of and does not say in so many ticks what its consumers have.
 const SPEAKS_WITHIN: u32 = 100;
 
+/// A node that does not answer is told the same again after so many ticks.
+pub(super) const AGAIN_AFTER: u32 = 10;
+
 /// All nodes that speak to the leader of a queue. Made when it begins to lead, dropped when it leads no more: what it has
 /// requested is for the machine of this term only.
 pub struct Sessions {
@@ -23,6 +26,8 @@ pub struct Sessions {
     awaited: BTreeMap<Incarnation, u32>,
     /// Nodes that are not heard of, and for how many ticks.
     silent: BTreeMap<Incarnation, u32>,
+    /// Nodes that are to open a session, or to say that they have nothing, and for how many ticks they have been asked.
+    asked: BTreeMap<Incarnation, u32>,
     /// Nodes that are gone, and the question behind whose answer nothing more comes for them.
     ended: Vec<(Peer, u64)>,
     numbers: Numbers,
@@ -39,17 +44,30 @@ impl Sessions {
         requests.push(Request::AwaitNodes {
             nodes: awaited.copied().collect(),
         });
-        let speak = |node: &Incarnation| (*node, Frame::aside(0, term, ToNode::Speak));
         Self {
             term,
             peers: BTreeMap::new(),
             awaited: nodes.iter().map(|node| (*node, 0)).collect(),
             silent: nodes.iter().map(|node| (*node, 0)).collect(),
+            asked: BTreeMap::new(),
             ended: Vec::new(),
             numbers: Numbers::default(),
             budget,
-            asides: nodes.iter().map(speak).collect(),
+            asides: Vec::new(),
         }
+        .asks(nodes)
+    }
+
+    fn asks(mut self, nodes: &[Incarnation]) -> Self {
+        nodes.iter().for_each(|node| self.ask(*node));
+        self
+    }
+
+    /// Asks a node to speak; once a second until it does, since a frame may be lost.
+    fn ask(&mut self, node: Incarnation) {
+        self.asked.entry(node).or_insert(0);
+        let speak = Frame::aside(0, self.term, ToNode::Speak);
+        self.asides.push((node, speak));
     }
 
     /// In which term they are.
@@ -62,12 +80,14 @@ impl Sessions {
         self.heard(from);
         match frame.messages[..] {
             [ToLeader::Open { node, sent }] if node == from => {
+                self.asked.remove(&node);
                 let new = || Peer::new(node, self.budget.clone());
                 let peer = self.peers.entry(node).or_insert_with(new);
                 peer.open(&frame, sent, self.term, requests, &mut self.numbers);
             }
             [ToLeader::Nothing { node }] if node == from => {
                 if frame.term == self.term && !self.peers.contains_key(&node) {
+                    self.asked.remove(&node);
                     self.has_nothing(node, requests);
                 }
             }
@@ -129,6 +149,7 @@ impl Sessions {
     /// A node sends nothing more as the one it was.
     pub fn ended(&mut self, incarnation: Incarnation, requests: &mut Requests) {
         self.end(incarnation, requests);
+        self.asked.remove(&incarnation);
         requests.push(Request::IncarnationEnded { incarnation });
     }
 
@@ -137,20 +158,35 @@ impl Sessions {
         for ticks in self.silent.values_mut().chain(self.awaited.values_mut()) {
             *ticks = ticks.saturating_add(1);
         }
-        for peer in self.peers.values_mut() {
+        for (node, peer) in &mut self.peers {
             if !peer.tick() {
                 peer.close();
+            }
+            if peer.is_missed() && !self.silent.contains_key(node) {
+                let closed = Frame::aside(peer.session, self.term, ToNode::Closed);
+                self.asides.push((*node, closed));
+            }
+        }
+        let asked: Vec<Incarnation> = self.asked.keys().copied().collect();
+        for node in asked {
+            let ticks = self.asked.entry(node).or_default();
+            *ticks += 1;
+            if ticks.is_multiple_of(AGAIN_AFTER) && !self.silent.contains_key(&node) {
+                self.ask(node);
             }
         }
         let silent = self.silent.iter().filter(|(_, ticks)| **ticks >= DOWN_AFTER);
         let late = self.awaited.iter().filter(|(_, ticks)| **ticks >= SPEAKS_WITHIN);
         let down: Vec<Incarnation> = silent.chain(late).map(|(node, _)| *node).collect();
         for node in down {
-            self.silent.remove(&node);
             if self.peers.contains_key(&node) || self.awaited.contains_key(&node) {
+                let silent = self.silent.get(&node).copied();
                 self.end(node, requests);
+                // Nobody who is not heard of is asked.
+                self.silent.extend(silent.map(|ticks| (node, ticks)));
                 // Behind what goes back of it: what it had claimed in part comes back by that.
                 requests.push(Request::CountAsDown { node });
+                self.ask(node);
             }
         }
     }

@@ -19,6 +19,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..12_usize).prop_map(Step::Ticks),
         6 => (node(), node(), 1..4_usize).prop_map(|(from, to, count)| Step::Deliver(from, to, count)),
         1 => (node(), node()).prop_map(|(from, to)| Step::Double(from, to)),
+        1 => (node(), node()).prop_map(|(from, to)| Step::Lose(from, to)),
         2 => (node(), node()).prop_map(|(one, other)| Step::Break(one, other)),
         1 => (node(), node()).prop_map(|(one, other)| Step::Cut(one, other)),
         2 => Just(Step::Heal),
@@ -45,6 +46,17 @@ proptest! {
     ) {
         run(&steps, counts_returns, single_active);
     }
+}
+
+#[test]
+fn what_a_leader_gave_in_a_session_that_it_has_given_up_comes_back_though_the_node_has_nothing_to_say() {
+    let mut steps = vec![Step::Consume(1, 0), Step::Settle, Step::Ticks(15), Step::Settle];
+    steps.extend([Step::Publish(0, 1), Step::Deliver(0, 0, 9), Step::Commit(9)]);
+    // The delivery is lost, and whether it came is asked in vain.
+    for _ in 0..50 {
+        steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
+    }
+    run(&steps, false, false);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub enum Step {
     Deliver(usize, usize, usize),
     /// The next frame arrives twice.
     Double(usize, usize),
+    /// The next frame is lost, and the link is there all the same.
+    Lose(usize, usize),
     /// The link is broken, and there at once again.
     Break(usize, usize),
     Cut(usize, usize),
@@ -198,6 +200,9 @@ impl World {
                 {
                     frames.push_front(next);
                 }
+            }
+            Step::Lose(from, to) => {
+                self.network.get_mut(&(from, to)).and_then(VecDeque::pop_front);
             }
             Step::Break(one, other) => self.broken(one, other),
             Step::Cut(one, other) if one != other => {
