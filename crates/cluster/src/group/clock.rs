@@ -211,7 +211,7 @@ impl Group {
     /// lost. The members hear where it stands, once before it sleeps.
     fn ask_after_itself(&self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
         let members = self.membership();
-        if self.removed || self.leader().is_some() || members.members().any(|m| m == self.me) {
+        if self.leader().is_some() || members.members().any(|m| m == self.me) {
             return;
         }
         for member in members.members().filter(|m| reachable(m.node)) {

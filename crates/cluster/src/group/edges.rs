@@ -121,7 +121,7 @@ fn a_member_that_waits_for_contents_does_not_believe_who_lags_behind_them_that_i
     metadata.set_conf_state(Membership::of(&[m(1), m(2)]).to_state());
     tell(&mut groups, offer).unwrap();
     synced_turn(&mut groups);
-    for (index, removed) in [(4, false), (6, true)] {
+    for (index, removed) in [(4, false), (6, true), (6, false), (7, true)] {
         let gone = Gone::Told(Mark { index, term: 2 });
         let (group, to) = (GROUP, m(1).number());
         let mut frame = FrameWriter::new(1);

@@ -94,8 +94,10 @@ impl Group {
                     self.rest();
                 }
             }
-            Gone::Told(at) if self.is_after_all(at) && !self.removed => {
+            // Said again when a later entry says it: what came before may have been from somebody who lags behind.
+            Gone::Told(at) if self.is_after_all(at) && at.index > self.removed_at => {
                 self.removed = true;
+                self.removed_at = at.index;
                 self.campaign_in = None;
                 let term = self.term();
                 self.raw.raft.become_follower(term, 0);

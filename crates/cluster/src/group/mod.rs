@@ -85,6 +85,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// The last entry at which it was told so.
+    removed_at: u64,
     /// How often it was to be handed over, so that the next one is asked if one doesn't take it.
     handed: usize,
     /// Members of which their node says that they live no more, as long as this one leads.
@@ -139,6 +141,7 @@ impl Group {
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            removed_at: 0,
             handed: 0,
             lost: Vec::new(),
         })
