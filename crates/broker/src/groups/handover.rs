@@ -147,12 +147,7 @@ impl Whose {
         let lost = damage.find(|it| it.journal == Some(queue)).filter(|_| member);
         if let Some(lost) = lost {
             // It may have been what hands the queue over: then the group has what is newer.
-            return Err(NotOpened::Unreadable(StorageError::Corrupt {
-                file: lost.file.clone(),
-                offset: lost.offset,
-                journal: lost.journal,
-                what: lost.what.clone(),
-            }));
+            return Err(NotOpened::Unreadable(lost.error()));
         }
         match self {
             Self {

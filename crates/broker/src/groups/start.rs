@@ -160,12 +160,7 @@ impl Found {
                 .is_none_or(|it| it.number == group && of_group(it.kind))
         });
         if let Some(lost) = lost {
-            return Err(NotOpened::Unreadable(StorageError::Corrupt {
-                file: lost.file.clone(),
-                offset: lost.offset,
-                journal: lost.journal,
-                what: lost.what.clone(),
-            }));
+            return Err(NotOpened::Unreadable(lost.error()));
         }
         if self.unreadable > 0 {
             let what = format!(

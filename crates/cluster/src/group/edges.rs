@@ -30,6 +30,15 @@ fn message(kind: MessageType, term: u64) -> Message {
     message
 }
 
+/// Contents at this entry, whose members are these, offered in a term.
+fn offer(term: u64, at: Mark, members: &[MemberId]) -> Message {
+    let mut offer = message(MessageType::MsgSnapshot, term);
+    let metadata = offer.mut_snapshot().mut_metadata();
+    (metadata.index, metadata.term) = (at.index, at.term);
+    metadata.set_conf_state(Membership::of(members).to_state());
+    offer
+}
+
 fn tell(groups: &mut Groups, message: Message) -> Result<(), Rejected> {
     let mut frame = FrameWriter::new(1);
     frame.put(&Item::Raft(GROUP, message));
@@ -84,15 +93,9 @@ fn a_message_from_another_nodes_member_or_of_an_earlier_start_is_refused() {
 #[test]
 fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_contents() {
     let mut groups = node(&[m(1), m(2)]);
-    let offer = |members: &[MemberId]| {
-        let mut offer = message(MessageType::MsgSnapshot, 3);
-        let metadata = offer.mut_snapshot().mut_metadata();
-        (metadata.index, metadata.term) = (5, 2);
-        metadata.set_conf_state(Membership::of(members).to_state());
-        offer
-    };
-    assert_eq!(tell(&mut groups, offer(&[m(2)])), lie(Lie::Snapshot));
-    assert_eq!(tell(&mut groups, offer(&[m(1), m(2)])), Ok(()));
+    let at = Mark { index: 5, term: 2 };
+    assert_eq!(tell(&mut groups, offer(3, at, &[m(2)])), lie(Lie::Snapshot));
+    assert_eq!(tell(&mut groups, offer(3, at, &[m(1), m(2)])), Ok(()));
     let events = synced_turn(&mut groups).events;
     let fetch = |event: &Event| {
         matches!(
@@ -115,11 +118,8 @@ fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_conte
 #[test]
 fn a_member_that_waits_for_contents_does_not_believe_who_lags_behind_them_that_it_is_none() {
     let mut groups = node(&[m(1), m(2)]);
-    let mut offer = message(MessageType::MsgSnapshot, 3);
-    let metadata = offer.mut_snapshot().mut_metadata();
-    (metadata.index, metadata.term) = (5, 2);
-    metadata.set_conf_state(Membership::of(&[m(1), m(2)]).to_state());
-    tell(&mut groups, offer).unwrap();
+    let at = Mark { index: 5, term: 2 };
+    tell(&mut groups, offer(3, at, &[m(1), m(2)])).unwrap();
     synced_turn(&mut groups);
     for (index, removed) in [(4, false), (6, true), (6, false), (7, true)] {
         let gone = Gone::Told(Mark { index, term: 2 });
@@ -139,11 +139,8 @@ fn a_member_that_waits_for_contents_does_not_believe_who_lags_behind_them_that_i
 #[test]
 fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_no_more_and_sleeps() {
     let mut groups = node(&[m(1), m(2)]);
-    let mut offer = message(MessageType::MsgSnapshot, 1);
-    let metadata = offer.mut_snapshot().mut_metadata();
-    (metadata.index, metadata.term) = (2, 1);
-    metadata.set_conf_state(Membership::of(&[m(1), m(2)]).to_state());
-    tell(&mut groups, offer).unwrap();
+    let at = Mark { index: 2, term: 1 };
+    tell(&mut groups, offer(1, at, &[m(1), m(2)])).unwrap();
     synced_turn(&mut groups);
     let mut append = message(MessageType::MsgAppend, 1);
     let entries = [1, 2].map(|index| entry(Mark { index, term: 1 }, 0, Bytes::new()).unwrap());

@@ -83,7 +83,8 @@ impl Damage {
         }
     }
 
-    fn error(&self) -> StorageError {
+    /// The same as the error of whoever needs what was there.
+    pub fn error(&self) -> StorageError {
         StorageError::Corrupt {
             file: self.file.clone(),
             offset: self.offset,

@@ -4,8 +4,7 @@ use super::consumer::Consumer;
 use super::credit::{Budget, Credit};
 use super::holdings::{ranges, take_of};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
-use super::session::{Arrival, End};
-use super::sessions::AGAIN_AFTER;
+use super::session::{ASKS_AFTER, Arrival, End};
 use crate::clients::outbox::{self, ChannelId, Outbox};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use model::{Block, ConsumerId, Incarnation, Ranges};
@@ -238,7 +237,7 @@ impl Peer {
     pub fn is_missed(&self) -> bool {
         let waits = !self.asked.is_empty() || !self.events.is_empty();
         let has_something = !self.consumers.is_empty() || self.given.values().any(Given::is_some);
-        self.phase == Phase::Closed && self.closed.is_multiple_of(AGAIN_AFTER) && (waits || has_something)
+        self.phase == Phase::Closed && self.closed.is_multiple_of(ASKS_AFTER) && (waits || has_something)
     }
 
     /// Takes a frame of the session. False if it ends the session.

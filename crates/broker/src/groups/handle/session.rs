@@ -8,7 +8,7 @@ use super::codec::Said;
 use super::message::Frame;
 
 /// Who has said something asks after so many ticks whether it came, ...
-const ASKS_AFTER: u32 = 10;
+pub const ASKS_AFTER: u32 = 10;
 
 /// ... and gives the session up after so many.
 const GIVES_UP_AFTER: u32 = 40;

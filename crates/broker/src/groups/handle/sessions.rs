@@ -3,6 +3,7 @@
 use super::credit::Budget;
 use super::message::{Frame, ToLeader, ToNode};
 use super::peer::{Numbers, Peer, Requests};
+use super::session::ASKS_AFTER;
 use model::{Incarnation, Mutant};
 use queue::Request;
 use std::collections::BTreeMap;
@@ -13,9 +14,6 @@ const DOWN_AFTER: u32 = 20;
 
 /// So does one that is heard of and does not say in so many ticks what its consumers have.
 const SPEAKS_WITHIN: u32 = 100;
-
-/// A node that does not answer is told the same again after so many ticks.
-pub(super) const AGAIN_AFTER: u32 = 10;
 
 /// All nodes that speak to the leader of a queue. Made when it begins to lead, dropped when it leads no more: what it has
 /// requested is for the machine of this term only.
@@ -44,7 +42,7 @@ impl Sessions {
         requests.push(Request::AwaitNodes {
             nodes: awaited.copied().collect(),
         });
-        Self {
+        let mut sessions = Self {
             term,
             peers: BTreeMap::new(),
             awaited: nodes.iter().map(|node| (*node, 0)).collect(),
@@ -54,13 +52,9 @@ impl Sessions {
             numbers: Numbers::default(),
             budget,
             asides: Vec::new(),
-        }
-        .asks(nodes)
-    }
-
-    fn asks(mut self, nodes: &[Incarnation]) -> Self {
-        nodes.iter().for_each(|node| self.ask(*node));
-        self
+        };
+        nodes.iter().for_each(|node| sessions.ask(*node));
+        sessions
     }
 
     /// Asks a node to speak; once a second until it does, since a frame may be lost.
@@ -155,7 +149,8 @@ impl Sessions {
 
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&mut self, requests: &mut Requests) {
-        for ticks in self.silent.values_mut().chain(self.awaited.values_mut()) {
+        let counted = self.silent.values_mut().chain(self.awaited.values_mut());
+        for ticks in counted.chain(self.asked.values_mut()) {
             *ticks = ticks.saturating_add(1);
         }
         for (node, peer) in &mut self.peers {
@@ -167,14 +162,15 @@ impl Sessions {
                 self.asides.push((*node, closed));
             }
         }
-        let asked: Vec<Incarnation> = self.asked.keys().copied().collect();
-        for node in asked {
-            let ticks = self.asked.entry(node).or_default();
-            *ticks += 1;
-            if ticks.is_multiple_of(AGAIN_AFTER) && !self.silent.contains_key(&node) {
-                self.ask(node);
-            }
-        }
+        let asked = self
+            .asked
+            .iter()
+            .filter(|(_, ticks)| ticks.is_multiple_of(ASKS_AFTER));
+        let due = asked
+            .map(|(node, _)| *node)
+            .filter(|node| !self.silent.contains_key(node));
+        let due: Vec<Incarnation> = due.collect();
+        due.into_iter().for_each(|node| self.ask(node));
         let silent = self.silent.iter().filter(|(_, ticks)| **ticks >= DOWN_AFTER);
         let late = self.awaited.iter().filter(|(_, ticks)| **ticks >= SPEAKS_WITHIN);
         let down: Vec<Incarnation> = silent.chain(late).map(|(node, _)| *node).collect();
