@@ -22,7 +22,9 @@ pub(crate) struct Leaving {
     tickets: BTreeMap<u64, Ticket>,
     /// What could not be read just now, by the number it had and when it is handed over again.
     failed: BTreeMap<u64, (u64, Ticket)>,
-    /// The earliest of these times, in milliseconds since the Unix epoch; `u64::MAX` if nothing failed.
+    /// What cannot be read on this node: it is handed over once it is found elsewhere.
+    lacking: Vec<Ticket>,
+    /// The earliest of the times of what failed, in milliseconds since the Unix epoch; `u64::MAX` if nothing failed.
     retry_ms: u64,
     /// Bytes of blocks that were refused and are on their way all the same.
     pub(crate) refused_bytes: usize,
@@ -45,6 +47,7 @@ impl Default for Leaving {
             next_ticket: 0,
             tickets: BTreeMap::new(),
             failed: BTreeMap::new(),
+            lacking: Vec::new(),
             retry_ms: u64::MAX,
             refused_bytes: 0,
         }
@@ -62,13 +65,31 @@ impl Leaving {
 
     /// True if nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tickets.is_empty() && self.failed.is_empty()
+        self.tickets.is_empty() && self.failed.is_empty() && self.lacking.is_empty()
     }
 
     /// When something is to be handed over again.
     #[inline]
     pub(crate) fn retry_ms(&self) -> u64 {
         self.retry_ms
+    }
+
+    /// Of what is lacking, takes these out.
+    fn take_lacking(&mut self, seqs: &Ranges) -> Vec<Ticket> {
+        let mut taken = Vec::new();
+        for ticket in std::mem::take(&mut self.lacking) {
+            let mut all = Ranges::new();
+            ticket
+                .spans
+                .iter()
+                .for_each(|(first, last)| all.push_span(*first, *last));
+            let rest = all.without(seqs);
+            let these = all.without(&rest);
+            self.lacking
+                .extend((!rest.is_empty()).then(|| ticket.of(&rest, 1, 0)));
+            taken.extend((!these.is_empty()).then(|| ticket.of(&these, 1, 0)));
+        }
+        taken
     }
 
     fn look_when(&mut self) {
@@ -212,7 +233,10 @@ impl Lane {
             self.contents.remove(&mut self.store, first, last, &mut journaled);
         }
         self.record_dropped(journaled, left.reason, outcome);
-        self.store.lose(&lost, false);
+        if !lost.is_empty() {
+            self.leaving.lacking.push(left.of(&lost, 1, 0));
+            self.store.lose(&lost, false);
+        }
         if !later.is_empty() {
             let at_ms = now.0.saturating_add(retry_delay_ms(left.failures));
             let failures = left.failures + 1;
@@ -239,6 +263,18 @@ impl Lane {
             }
         }
         self.leaving.look_when();
+    }
+
+    /// These were found elsewhere: those of them that are on their way are handed over.
+    pub(super) fn hand_over_found<E: Ends>(&mut self, found: &Ranges, outcome: &mut FifoOutcome<E>) {
+        for ticket in self.leaving.take_lacking(found) {
+            self.hand_on(ticket, outcome);
+        }
+    }
+
+    /// These are given up.
+    pub(super) fn hand_over_no_more(&mut self, seqs: &Ranges) {
+        self.leaving.take_lacking(seqs);
     }
 
     /// Hands over again what is on its way, as the settings in force say.
@@ -316,7 +352,10 @@ impl Lane {
                     }
                 });
         }
-        self.store.report(unreadable);
+        if !unreadable.is_empty() {
+            self.leaving.lacking.push(ticket.of(&unreadable, 1, 0));
+            self.store.report(unreadable);
+        }
         if pieces.is_empty() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::lanes::{Lanes, lane_of};
 use super::{Classic, DropReason, Ends, FifoOutcome, Lane, Loss};
-use crate::store::{Read, Request};
+use crate::store::{Read, Request, Stored};
 use model::{Ranges, Seq, Timestamp};
 
 impl<E: Ends> Classic<E> {
@@ -32,7 +32,7 @@ impl<E: Ends> Classic<E> {
                 for pieces in pieces.chunk_by(|one, next| lane_of(one.first) == lane_of(next.first)) {
                     let id = pieces.first().map_or(0, |piece| lane_of(piece.first));
                     self.lanes
-                        .at(id, outcome, |lane, _| lane.store.found(pieces.to_vec()));
+                        .at(id, outcome, |lane, outcome| lane.found(pieces, outcome));
                 }
                 self.deliver(outcome);
             }
@@ -70,6 +70,12 @@ impl Lane {
         }
     }
 
+    /// Bodies that could not be read here were brought.
+    fn found<E: Ends>(&mut self, pieces: &[Stored], outcome: &mut FifoOutcome<E>) {
+        self.store.found(pieces.to_vec());
+        self.hand_over_found(&Stored::seqs(pieces), outcome);
+    }
+
     /// The bytes of bodies in `first..=last`: of what is ready, of what leaves, and of what of that an operator has.
     fn bytes_by_standing(&self, first: Seq, last: Seq) -> [u64; 3] {
         let (mut ready, mut leaving, mut taken) = (0, 0, 0);
@@ -99,6 +105,7 @@ impl Lane {
                 });
             });
         }
+        self.hand_over_no_more(seqs);
         leaving.iter().for_each(|(first, last)| self.left(*first, *last));
         ready
             .iter()

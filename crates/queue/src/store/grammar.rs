@@ -123,6 +123,20 @@ pub struct Stored {
     pub place: Place,
 }
 
+impl Stored {
+    /// Its last message. The count of what comes from elsewhere may lie.
+    pub fn last(&self) -> Seq {
+        self.first.saturating_add(u64::from(self.count).saturating_sub(1))
+    }
+
+    /// All of their messages.
+    pub fn seqs(these: &[Self]) -> Ranges {
+        let mut seqs = Ranges::new();
+        these.iter().for_each(|it| seqs.push_span(it.first, it.last()));
+        seqs
+    }
+}
+
 /// Where everything is that survives a restart, at one moment. Which of the messages still exist, the machine knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {

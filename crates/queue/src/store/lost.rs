@@ -67,9 +67,8 @@ impl Store {
     pub(crate) fn found(&mut self, pieces: Vec<Stored>) {
         let mut moved = Vec::new();
         for piece in pieces {
-            let last = piece.first.saturating_add(u64::from(piece.count) - 1);
             let mut wanted = false;
-            self.live_spans(piece.first, last, |run, _, _| wanted |= run.lost);
+            self.live_spans(piece.first, piece.last(), |run, _, _| wanted |= run.lost);
             let keep = self.memory() <= self.budget();
             match wanted && self.relocate(piece, keep, false) {
                 true => moved.push(piece),

@@ -1,7 +1,7 @@
 //! Messages whose bytes are on another node: what it is told of them, and what becomes of them once they are brought.
 
 use crate::world::{Event, World, block, shrink};
-use model::{Journaled, Machine, Outcome, Ranges, Seq};
+use model::{DeadLetterTo, Journaled, Machine, Outcome, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::QueueMachine;
 use queue::fifo::{Classic, Disposal, Effect, LocalRecord, QueueSettings, Request};
@@ -32,13 +32,13 @@ fn remove(world: &mut World, seqs: Ranges) {
 }
 
 /// Another node that was sent the contents of this one, and none of the messages.
-fn elsewhere(world: &World) -> World {
+fn elsewhere(world: &World, settings: QueueSettings) -> World {
     let contents = LocalRecord::Checkpoint(world.fifo.checkpoint(world.next_index));
     let mut bytes = Vec::new();
     <Fifo as QueueMachine<_>>::without_places(contents)
         .unwrap()
         .encode(&mut bytes);
-    let mut other = World::new(settings());
+    let mut other = World::new(settings);
     other.fifo.replay();
     other.fifo.apply_local(LocalRecord::decode(&bytes).unwrap());
     other.fifo.recovered(false);
@@ -92,7 +92,7 @@ proptest! {
         }
         world.settle_disk();
         settled.into_iter().for_each(|(first, more)| remove(&mut world, Ranges::span(first, first + more)));
-        let mut other = elsewhere(&world);
+        let mut other = elsewhere(&world, settings());
         let wanted = other.fifo.unreadable();
         prop_assert_eq!(wanted.count(), world.fifo.status().persistent);
         prop_assert_eq!(other.fifo.status().persistent_bytes, world.fifo.status().persistent_bytes);
@@ -146,4 +146,60 @@ fn what_was_found_elsewhere_is_delivered_and_what_nobody_looks_for_any_more_is_g
     assert!(brought(), "it was found before");
     assert!(world.fifo.unreadable().is_empty());
     assert_eq!(world.drain().first(), Some(&first));
+}
+
+/// Messages that another node has the contents of have expired there, and it has none of their bodies.
+fn expired_elsewhere() -> (World, World) {
+    let settings = QueueSettings {
+        message_ttl_ms: Some(100),
+        dead_letter: Some(Arc::new(DeadLetterTo {
+            exchange: String::new(),
+            routing_key: Some(b"graves".to_vec()),
+        })),
+        ..settings()
+    };
+    let mut world = World::new(settings.clone());
+    world.handle(shrink(100));
+    (1..=4).for_each(|first| enqueue(&mut world, first, &[400]));
+    world.settle_disk();
+    let mut other = elsewhere(&world, settings);
+    other.now = Timestamp(world.now.0 + 200);
+    // Not by way of the world, where nobody has what cannot be read here.
+    let mut outcome = Outcome::default();
+    other.fifo.handle(other.now, Request::Wake, &mut outcome);
+    assert!(outcome.records.is_empty(), "{:?}", outcome.records);
+    assert_eq!(other.fifo.status().persistent, 4);
+    (world, other)
+}
+
+#[test]
+fn dead_letters_that_were_found_elsewhere_are_handed_over() {
+    let (world, mut other) = expired_elsewhere();
+    for wanted in [Ranges::span(2, 3), Ranges::one(1), Ranges::one(4)] {
+        bring(&world, &mut other, wanted.clone(), u64::MAX);
+        let mut arrived: Vec<Seq> = Vec::new();
+        while let Some((_, _, seqs)) = other.dead_letters.front() {
+            arrived.extend(seqs);
+            other.dead_letter_one();
+        }
+        assert_eq!(arrived, wanted.iter().collect::<Vec<_>>());
+    }
+    assert_eq!(other.fifo.status().persistent, 0);
+    assert!(other.disk.segments.is_empty(), "{:?}", other.disk.segments.keys());
+}
+
+#[test]
+fn dead_letters_that_nobody_has_are_given_up() {
+    let (world, mut other) = expired_elsewhere();
+    other.handle(Request::GiveUp {
+        seqs: Ranges::span(1, 3),
+    });
+    assert_eq!(other.fifo.status().persistent, 1);
+    bring(&world, &mut other, Ranges::span(1, 4), u64::MAX);
+    let handed: Vec<Seq> = other
+        .dead_letters
+        .iter()
+        .flat_map(|(.., seqs)| seqs.clone())
+        .collect();
+    assert_eq!(handed, [4]);
 }

@@ -114,10 +114,7 @@ pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) 
         Some((first, count, built))
     });
     let stored = store.write(files, &mut built, true, UNSTORED);
-    let mut failed = all;
-    for it in &stored {
-        failed = failed.without(&Ranges::span(it.first, it.first + u64::from(it.count) - 1));
-    }
+    let failed = all.without(&Stored::seqs(&stored));
     (stored, failed)
 }
 

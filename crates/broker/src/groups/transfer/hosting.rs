@@ -217,12 +217,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
             (_, _) if pieces.is_empty() => {}
             (State::Fetching(next), _) => next.stored(pieces),
             (State::Turned(host), Purpose::Lacking) => {
-                let seqs = pieces
-                    .iter()
-                    .map(|it| (it.first, it.first + u64::from(it.count) - 1));
-                let mut found = Ranges::new();
-                seqs.for_each(|(first, last)| found.push_span(first, last));
-                self.transfers.lacking = self.transfers.lacking.without(&found);
+                self.transfers.lacking = self.transfers.lacking.without(&Stored::seqs(&pieces));
                 host.handle(Timestamp(0), Request::Store(store::Request::Found { pieces }));
             }
             _ => return pieces,
