@@ -8,7 +8,7 @@ use crate::identity::MemberId;
 use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState};
 
 /// The most members that a list of a membership has, and the most steps of a change.
-const MEMBERS_LIMIT: usize = 32;
+pub(crate) const MEMBERS_LIMIT: usize = 32;
 
 /// The members of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

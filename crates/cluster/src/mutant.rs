@@ -40,11 +40,13 @@ pub enum Mutant {
     UnsyncedLeader,
     /// A removed member isn't told.
     NoFarewell,
+    /// A removed member is told before those that stay have written down that it may leave.
+    LeavesAtOnce,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::VoteNotSynced,
         Self::TermNotSynced,
         Self::EarlySync,
@@ -61,10 +63,11 @@ impl Mutant {
         Self::SleepBehind,
         Self::UnsyncedLeader,
         Self::NoFarewell,
+        Self::LeavesAtOnce,
     ];
 
     /// Those that the code itself does, whatever its host.
-    pub const IN_CODE: [Self; 8] = [
+    pub const IN_CODE: [Self; 9] = [
         Self::NoProof,
         Self::TwoChanges,
         Self::ChangeBeforeCommit,
@@ -73,6 +76,7 @@ impl Mutant {
         Self::SleepBehind,
         Self::UnsyncedLeader,
         Self::NoFarewell,
+        Self::LeavesAtOnce,
     ];
 
     /// Whether this is done wrong in this thread.

@@ -126,6 +126,20 @@ impl Tail {
         self.changes.back().is_some_and(|change| change.0 > index)
     }
 
+    /// Whether a change of members is behind `index`, and not behind `last`.
+    pub fn changes_within(&self, index: u64, last: u64) -> bool {
+        self.changes_after(index)
+            && self
+                .changes
+                .iter()
+                .any(|change| change.0 > index && change.0 <= last)
+    }
+
+    /// From which entry on, or from which contents on, the members are these.
+    pub fn members_since(&self) -> u64 {
+        self.memberships[self.memberships.len() - 1].0
+    }
+
     pub fn membership(&self) -> &Membership {
         // There is always one: the checkpoint's stays when older ones go.
         &self.memberships[self.memberships.len() - 1].1

@@ -4,7 +4,7 @@
 use crate::frame::{self, Item};
 use crate::{
     Committed, Event, GroupId, Groups, MemberId, Membership, NodeId, Record, Recovered, Rejected, Settings,
-    Status,
+    Status, Step,
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -190,6 +190,12 @@ impl Trial {
             self.node(now).transfer(GROUP, m(leader)).unwrap();
         }
         self.ticks_until(60, |t| t.leader() == Some(leader) && t.is_asleep());
+    }
+
+    /// Node 1, which leads, has this as a learner, until everybody sleeps.
+    pub fn learns(&mut self, steps: &[Step]) {
+        self.node(1).change(GROUP, steps).unwrap();
+        self.ticks_until(100, |t| t.is_asleep() && !t.status(1).members.learners.is_empty());
     }
 
     pub fn is_asleep(&self) -> bool {

@@ -56,6 +56,11 @@ impl Access {
         }
     }
 
+    /// Whether who leads the queue takes what clients ask.
+    pub fn is_open(&self) -> bool {
+        self.handle.is_open()
+    }
+
     /// Whether publishers have to wait.
     pub fn is_full(&self) -> bool {
         self.handle.is_full()

@@ -104,15 +104,16 @@ impl Cluster {
         let is_new = |node: u32| !was_member(node);
         let voters = members.voters.len();
         match (member_on(one), member_on(other)) {
-            // Of two, the one that stays could not go on alone if it lost its power before it knows that the change is through.
             (Some(old), None) if is_new(other) && voters > 2 => {
-                vec![Step::Remove(old), Step::Voter(self.node(other).me())]
+                vec![Step::Remove(old), Step::Learner(self.node(other).me())]
+            }
+            (Some(old), Some(learner)) if old != learner && members.learners.contains(&learner) => {
+                vec![Step::Remove(old), Step::Voter(learner)]
             }
             (Some(learner), _) if members.learners.contains(&learner) => vec![Step::Voter(learner)],
             (Some(voter), _) if voters > 3 && one < other => vec![Step::Learner(voter)],
             (Some(voter), _) if voters > 2 => vec![Step::Remove(voter)],
-            (None, _) if is_new(one) && one < other => vec![Step::Learner(self.node(one).me())],
-            (None, _) if is_new(one) => vec![Step::Voter(self.node(one).me())],
+            (None, _) if is_new(one) => vec![Step::Learner(self.node(one).me())],
             _ => Vec::new(),
         }
     }
@@ -123,13 +124,16 @@ impl Cluster {
             let members = self.members_of(by.group);
             let is_lost = |member: &MemberId| self.node(member.node.0).me() != *member;
             let lost = members.members().find(is_lost);
-            if let Some(lost) = lost {
-                let new = self.node(lost.node.0).me();
-                let steps = [Step::Remove(lost), Step::Voter(new)];
-                let changed = self.node(by.node).change(by.group, &steps);
-                self.ledger
-                    .tell(|| format!("{by:?} is to have {new} for {lost}: {changed:?}"));
-            }
+            // Who takes the place of somebody else votes once it has what it needs.
+            let takes_over = |member: &&MemberId| member.life > 0;
+            let steps = match (lost, members.learners.iter().find(takes_over)) {
+                (Some(lost), _) => vec![Step::Remove(lost), Step::Learner(self.node(lost.node.0).me())],
+                (None, Some(new)) => vec![Step::Voter(*new)],
+                (None, None) => continue,
+            };
+            let changed = self.node(by.node).change(by.group, &steps);
+            self.ledger
+                .tell(|| format!("{by:?} is to {steps:?} for what was lost: {changed:?}"));
         }
     }
 

@@ -7,6 +7,9 @@ use crate::settings::Settings;
 use raft::eraftpb::Message;
 use raft::{Progress, ProgressState, SnapshotStatus, StateRole};
 
+/// How often a member asks whether it is one before it sleeps.
+const ASKS: u32 = 8;
+
 impl Group {
     pub fn wake(&mut self) {
         if !self.awake {
@@ -41,6 +44,7 @@ impl Group {
                 .propose_conf_change(Vec::new(), raft::eraftpb::ConfChangeV2::default());
         }
         self.tick_offers(settings, out);
+        self.repeat_farewell(reachable, out);
         if !self.is_quiet(reachable) {
             self.quiet = 0;
             return;
@@ -182,9 +186,11 @@ impl Group {
             // Whoever could change that wakes it: a leader's message, or the peer that is heard again.
             self.campaign_in = None;
             self.quiet += 1;
-            self.awake =
-                self.quiet <= 2 * settings.election || self.is_unsynced() || self.installing.is_some();
-            if !self.awake {
+            let patience = 2 * settings.election;
+            let asks = self.is_stranger();
+            let patient = self.quiet <= if asks { ASKS * patience } else { patience };
+            self.awake = patient || self.is_unsynced() || self.installing.is_some();
+            if asks && self.quiet.is_multiple_of(patience) {
                 self.ask_after_itself(reachable, out);
             }
             return;
@@ -207,14 +213,14 @@ impl Group {
         }
     }
 
-    /// Nobody leads it, and it knows of no membership with itself: it was added, or removed again, and what told it so may be
-    /// lost. The members hear where it stands, once before it sleeps.
+    /// Nobody leads it, and it knows of no membership with itself: it was added, or removed, and what told it so may be lost.
+    fn is_stranger(&self) -> bool {
+        !self.removed && self.leader().is_none() && self.membership().members().all(|m| m != self.me)
+    }
+
+    /// The members hear where it stands.
     fn ask_after_itself(&self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
-        let members = self.membership();
-        if self.leader().is_some() || members.members().any(|m| m == self.me) {
-            return;
-        }
-        for member in members.members().filter(|m| reachable(m.node)) {
+        for member in self.membership().members().filter(|m| reachable(m.node)) {
             out.send.push((member.node, Item::Digest(self.digest())));
         }
     }
@@ -308,6 +314,7 @@ impl Group {
     /// may sleep: whoever has no vote can't wake it by asking for some.
     pub fn compare(&mut self, digest: &Digest) -> bool {
         let member = digest.member;
+        self.tell_later(member);
         // Who is no member here and knows of nothing that is missing here disturbs nobody.
         let stranger = self.farewell(member).is_some() && digest.commit <= self.committed();
         if self.removed

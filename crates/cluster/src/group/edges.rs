@@ -362,7 +362,7 @@ fn proposals_during_a_transfer_come_back_if_the_leadership_is_gone() {
 fn a_transfer_and_a_change_of_members_exclude_each_other() {
     let mut trial = Trial::new(4, 3);
     trial.led_by(1);
-    let steps = [Step::Remove(m(3)), Step::Voter(m(4))];
+    let steps = [Step::Remove(m(3)), Step::Learner(m(4))];
     trial.node(1).change(GROUP, &steps).unwrap();
     let transfer = trial.node(1).transfer(GROUP, m(2));
     assert_eq!(transfer, Err(Refused::ChangeUnderWay));
@@ -415,6 +415,7 @@ fn a_joint_membership_is_left_by_the_next_leader() {
         let new = Recovered::new_group(m(node), Membership::of(&[m(1), m(2), m(3)]));
         trial.node(node).open(GROUP, new).unwrap();
     }
+    trial.learns(&[Step::Learner(m(4))]);
     trial.node(1).change(GROUP, &steps).unwrap();
     // The first leader is gone as soon as another one knows that the membership is joint.
     let joint = |s: crate::Status| s.members.is_joint();

@@ -1,5 +1,12 @@
 //! Members that are none any more, and how they learn it.
 //!
+//! A removed member goes on voting until it is told that it is none. It has to: a change of members counts once it is
+//! committed, and whoever loses its power before it has written that down goes by the members before. Of two members that
+//! were three, or two others, both may; nobody would be elected without the one that left. So a leader puts an entry
+//! behind each change. Whoever has that one has written down that the change is committed
+//! (`Group::promise_members`), and without a majority that has it nobody is elected: once it is committed, those who left
+//! are told so.
+//!
 //! A removed member is sent nothing more, not even that its removal is committed. It would ask for votes for ever: so
 //! whoever it asks says at which committed entry it is no member. It believes that if its own log goes no further than
 //! that entry, or goes on from it without another change of members: then nothing that it has can say that it was added
@@ -10,10 +17,13 @@
 use super::{Group, Out};
 use crate::frame::{Gone, Item};
 use crate::identity::{MemberId, NodeId};
-use crate::membership::Membership;
+use crate::membership::{MEMBERS_LIMIT, Membership};
 use crate::record::Mark;
 use crate::{Event, GroupId};
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::{Entry, Message, MessageType};
+
+/// Who left is told so often, once a tick.
+const TOLD: u32 = 4;
 
 impl Group {
     /// What a member is told that is none as far as is known here.
@@ -23,9 +33,29 @@ impl Group {
         let known = known || crate::mutant::Mutant::NoFarewell.is_on();
         let index = self.applied();
         match self.term_at(index) {
-            Some(term) if !known && index > 0 => Some(Gone::Told(Mark { index, term })),
+            Some(term) if !known && self.is_sealed() => Some(Gone::Told(Mark { index, term })),
             _ => None,
         }
+    }
+
+    /// A peer asks who is no member, and is not to be told so yet.
+    pub(super) fn tell_later(&mut self, member: u64) {
+        let known = |m: &MemberId| m.number() == member;
+        let is_told = self.is_sealed() || self.departed.iter().any(|(m, _)| known(m));
+        if is_told || self.departed.len() >= MEMBERS_LIMIT || self.membership().members().any(|m| known(&m)) {
+            return;
+        }
+        self.departed
+            .extend(MemberId::from_number(member).map(|member| (member, 0)));
+    }
+
+    /// Whether an entry behind the last change of members is committed.
+    fn is_sealed(&self) -> bool {
+        #[cfg(any(test, feature = "mutants"))]
+        if crate::mutant::Mutant::LeavesAtOnce.is_on() {
+            return self.applied() > 0;
+        }
+        self.applied() > self.raw.store().members_since()
     }
 
     /// What its sender is to be told, and whether the message counts.
@@ -50,17 +80,41 @@ impl Group {
         (farewell, counts)
     }
 
-    /// Tells those who are members no more with this entry.
-    pub(super) fn say_farewell(&self, at: Mark, members: &Membership, out: &mut Out) {
-        #[cfg(any(test, feature = "mutants"))]
-        if crate::mutant::Mutant::NoFarewell.is_on() {
+    /// These are the members from an entry on. Whoever is none of them any more is told so after another entry.
+    pub(super) fn departs(&mut self, members: &Membership) {
+        let stays = |member: &MemberId| members.members().any(|m| m == *member);
+        self.departed.retain(|(member, _)| !stays(member));
+        let departed: Vec<_> = self.membership().members().filter(|m| !stays(m)).collect();
+        self.departed
+            .extend(departed.into_iter().map(|member| (member, 0)));
+        if self.leads() && !members.is_joint() {
+            self.proposed.push(Entry::default());
+        }
+    }
+
+    /// Tells those who are members no more.
+    pub(super) fn say_farewell(&self, out: &mut Out) {
+        if !self.leads() || !self.is_sealed() {
             return;
         }
-        let stays = |member: &MemberId| members.members().any(|m| m == *member);
-        for member in self.membership().members().filter(|m| !stays(m) && *m != self.me) {
-            let (group, to, gone) = (self.id, member.number(), Gone::Told(at));
-            out.send.push((member.node, Item::Gone { group, to, gone }));
+        for (member, _) in self.departed.iter().filter(|(member, _)| *member != self.me) {
+            let (group, to) = (self.id, member.number());
+            if let Some(gone) = self.farewell(to) {
+                out.send.push((member.node, Item::Gone { group, to, gone }));
+            }
         }
+    }
+
+    /// Tells them again, since a frame may be lost.
+    pub(super) fn repeat_farewell(&mut self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+        if self.departed.is_empty() || !self.is_sealed() {
+            return;
+        }
+        self.say_farewell(out);
+        for (member, times) in &mut self.departed {
+            *times += u32::from(reachable(member.node));
+        }
+        self.departed.retain(|(_, times)| *times < TOLD);
     }
 
     /// Tells the followers of a leader that is closed. Those who sleep would follow it for ever.

@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::tail::{Tail, Wanted};
 use bytes::Bytes;
 use raft::eraftpb::{Entry, Message, MessageType};
-use raft::{Changer, Config, ProgressState, RawNode, StateRole, Storage};
+use raft::{Changer, Config, Progress, ProgressState, RawNode, StateRole, Storage};
 use slog::{Discard, Logger, o};
 use std::collections::VecDeque;
 use storage::HardState;
@@ -45,6 +45,9 @@ pub enum Refused {
     ChangeUnderWay,
     /// A change that leads to no possible membership.
     Impossible,
+    /// Somebody would vote who lacks more than the last entries. If others fail then, nothing is committed before it has
+    /// everything, and contents that it could be sent count only once they are committed. New members are learners first.
+    Behind,
 }
 
 /// A snapshot that a member was offered: no contents, but who has them and what they are of.
@@ -85,6 +88,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// Who is no member any more, and how often they were told, which they are once it is sure that nobody needs them.
+    departed: Vec<(MemberId, u32)>,
     /// The last entry at which it was told so.
     removed_at: u64,
     /// How often it was to be handed over, so that the next one is asked if one doesn't take it.
@@ -141,6 +146,7 @@ impl Group {
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            departed: Vec::new(),
             removed_at: 0,
             handed: 0,
             lost: Vec::new(),
@@ -231,10 +237,24 @@ impl Group {
             _ => changer.enter_joint(true, change.get_changes()),
         };
         outcome.map_err(|_| Refused::Impossible)?;
+        if steps
+            .iter()
+            .any(|step| matches!(step, Step::Voter(member) if !self.keeps_up(*member)))
+        {
+            return Err(Refused::Behind);
+        }
         self.propose_collected();
         self.wake();
         let proposed = self.raw.propose_conf_change(encode_change(steps), change);
         proposed.map_err(|_| Refused::ChangeUnderWay)
+    }
+
+    /// Whether a member votes already, or is sent entries and has taken some.
+    fn keeps_up(&self, member: MemberId) -> bool {
+        let progress = self.raw.raft.prs().get(member.number());
+        let least = self.base().index.max(1);
+        let follows = |of: &Progress| of.state != ProgressState::Snapshot && of.matched >= least;
+        self.membership().voters.contains(&member) || progress.is_some_and(follows)
     }
 
     #[cfg(any(test, feature = "mutants"))]

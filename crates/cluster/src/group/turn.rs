@@ -148,9 +148,7 @@ impl Group {
         let entries = ready.take_entries();
         let promised = self.promise(entries.first(), out);
         for entry in &entries {
-            if entry.get_entry_type() != EntryType::EntryNormal {
-                self.promise_before_change(entry.index, out);
-            }
+            self.promise_members(entry.index, out);
             out.append.push(entry_record(self.id, entry));
             self.raw.mut_store().append(entry);
         }
@@ -225,16 +223,16 @@ impl Group {
         changed
     }
 
-    /// Whoever has a change of members in its log knows that the change before it is committed, after a crash, too.
-    /// Otherwise it would ask for votes under the members before both, whose majority needn't know anything of a leader
-    /// under the members after both.
-    fn promise_before_change(&mut self, index: u64, out: &mut Out) {
+    /// Whoever has an entry behind a change of members in its log knows that the change is committed, after a crash, too.
+    /// With a second change it would otherwise ask for votes under the members before both, whose majority needn't know
+    /// anything of a leader under the members after both. And without it, it would need members that have left: see `farewell`.
+    fn promise_members(&mut self, index: u64, out: &mut Out) {
         let commit = self.committed().min(index - 1);
         #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::ChangeBeforeCommit.is_on() {
             return;
         }
-        if self.written.commit < commit {
+        if self.raw.store().changes_within(self.written.commit, commit) {
             self.write_promise(commit, out);
         }
     }
@@ -292,6 +290,7 @@ impl Group {
             out.committed.push(Committed { group, at, record });
         }
         self.raw.advance_apply_to(last);
+        self.say_farewell(out);
     }
 
     fn apply_change(&mut self, at: Mark, bytes: &Bytes, out: &mut Out) {
@@ -302,22 +301,18 @@ impl Group {
             return;
         };
         let (group, members) = (self.id, Membership::from_state(&state));
-        if self.leads() {
-            self.say_farewell(at, &members, out);
-        }
+        self.departs(&members);
         self.raw.mut_store().joined(index, members.clone());
         if self.leads() && !members.voters.contains(&self.me) && !members.outgoing.contains(&self.me) {
             // Whoever votes no more leads no more: the library would go on, and stop the process at its next own entry.
             // The others are told first that the change is committed.
             self.raw.raft.bcast_append();
+            self.say_closed(out);
             let term = self.term();
             self.raw.raft.become_follower(term, 0);
         }
         // Who was removed may be added again later.
-        let removed = members.members().all(|member| member != self.me);
-        if !std::mem::replace(&mut self.removed, removed) && removed {
-            out.events.push(Event::Removed(group));
-        }
+        self.removed &= members.members().all(|member| member != self.me);
         out.events.push(Event::Members {
             group,
             index,
@@ -340,7 +335,9 @@ impl Group {
             out.events.push(Event::Leader { group, term, leader });
         }
         if !self.leads() && (!self.proposed.is_empty() || !self.uncommitted.is_empty()) {
-            let records: Vec<_> = self.proposed.drain(..).map(|mut e| e.take_data()).collect();
+            let records = self.proposed.drain(..).map(|mut e| e.take_data());
+            // What is empty is the group's own.
+            let records: Vec<_> = records.filter(|record| !record.is_empty()).collect();
             self.uncommitted = Default::default();
             self.uncommitted_bytes = 0;
             if !records.is_empty() {

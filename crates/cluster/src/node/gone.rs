@@ -153,6 +153,7 @@ mod tests {
         assert_eq!((trial.status(1).term, woken), (term, 0));
         assert!(trial.is_asleep());
         // It may come back, as long as it has its log.
+        trial.learns(&[Step::Learner(m(3))]);
         trial.node(1).change(GROUP, &[Step::Voter(m(3))]).unwrap();
         trial.ticks_until(60, |t| t.is_asleep() && t.status(3).members.voters.len() == 3);
         trial.node(1).close(GROUP);
@@ -176,6 +177,7 @@ mod tests {
         let term = trial.nodes[&1].term_at(GROUP, at).unwrap();
         let new = Recovered::new_group(m(3), Membership::of(&[m(1), m(2)]));
         trial.node(3).open(GROUP, new).unwrap();
+        trial.learns(&[Step::Learner(m(3))]);
         trial.node(1).change(GROUP, &[Step::Voter(m(3))]).unwrap();
         trial.ticks_until(60, |t| t.is_asleep() && t.status(3).members.voters.len() == 3);
         let gone = Gone::Told(crate::Mark { index: at, term });
@@ -208,8 +210,8 @@ mod tests {
         let (group, lost) = (GROUP, m(3));
         let event = Event::Lost { group, member: lost };
         assert_eq!(trial.events.iter().filter(|(_, e)| *e == event).count(), 1);
-        let steps = [Step::Remove(m(3)), Step::Voter(member(3, 1))];
-        trial.node(1).change(GROUP, &steps).unwrap();
+        trial.learns(&[Step::Remove(m(3)), Step::Learner(member(3, 1))]);
+        trial.node(1).change(GROUP, &[Step::Voter(member(3, 1))]).unwrap();
         trial.ticks_until(100, |t| {
             t.is_asleep() && t.status(3).committed == t.status(1).committed
         });

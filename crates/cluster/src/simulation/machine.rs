@@ -3,7 +3,7 @@
 use crate::mutant::Mutant;
 use crate::{Disk, GroupId, Groups, Mark, MemberId, Membership, NodeId, Record, Recovered, Settings};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use storage::Kind;
 
 /// The durable contents of a member: in the simulation, how far they go.
@@ -29,6 +29,8 @@ pub struct Machine {
     synced: Vec<Record>,
     unsynced: VecDeque<(u64, Vec<Record>)>,
     pub checkpoints: BTreeMap<GroupId, Checkpoint>,
+    /// Groups of which it was told that it is no member.
+    pub left: BTreeSet<GroupId>,
     /// All checkpoints that were ever taken here, as others may fetch them.
     pub taken: BTreeMap<(GroupId, u64), Membership>,
     /// Who the members are from which index on, since the checkpoint.
@@ -49,6 +51,7 @@ impl Machine {
             synced: Vec::new(),
             unsynced: VecDeque::new(),
             checkpoints: BTreeMap::new(),
+            left: BTreeSet::new(),
             taken: BTreeMap::new(),
             members: BTreeMap::new(),
             fetching: BTreeMap::new(),
@@ -78,7 +81,11 @@ impl Machine {
         };
         let mut groups = Groups::new(self.node, self.incarnation, settings);
         (1..=nodes).for_each(|node| groups.add_peer(NodeId(node)));
-        for (group, checkpoint) in &self.checkpoints {
+        let open = self
+            .checkpoints
+            .iter()
+            .filter(|(group, _)| !self.left.contains(group));
+        for (group, checkpoint) in open {
             let me = self.me();
             let Checkpoint { base, at, members } = checkpoint;
             let mut member = Recovered::at(me, *base, at.index, members.clone());
@@ -151,6 +158,7 @@ impl Machine {
         self.members.clear();
         self.fetching.clear();
         self.taken.clear();
+        self.left.clear();
         match Mutant::SameLife.is_on() {
             true => {
                 for checkpoint in self.checkpoints.values_mut() {

@@ -172,6 +172,46 @@ fn a_leader_that_believes_in_entries_that_were_lost_stops_nobody() {
     assert!(!trial.refused.is_empty() && trial.refused.iter().all(lost));
 }
 
+/// Of two members one leaves, and the other one loses its power before it has written down that this is committed.
+#[test]
+fn a_member_that_is_still_needed_is_not_told_that_it_is_none() {
+    let group = GroupId(2);
+    for seed in 0..8 {
+        let (mut world, mut rng) = (World::new(3, 2, 0), Rng::with_seed(seed));
+        for step in [Step::Learner(m(2)), Step::Voter(m(2)), Step::Remove(m(2))] {
+            (0..20).for_each(|_| world.round());
+            let groups = world.machines[0].groups.as_mut().unwrap();
+            groups.change(group, &[step]).unwrap();
+        }
+        world.collect(0);
+        for node in [0, 1] {
+            (0..4).for_each(|_| world.sync(node));
+            (0..20).for_each(|_| world.deliver(&mut rng, 0));
+        }
+        world.crash(0, &mut rng);
+        world.start(0);
+        let is_well = |world: &mut World| {
+            world.round();
+            world.is_well()
+        };
+        assert!((0..HEALING).any(|_| is_well(&mut world)), "{}", world.describe());
+    }
+}
+
+/// Contents that a new member would be sent count once they are committed, which would need that member.
+#[test]
+fn a_change_that_would_wait_for_a_member_that_has_nothing_is_refused() {
+    let mut trial = Trial::new(3, 2);
+    trial.led_by(1);
+    let steps = [Step::Remove(m(2)), Step::Voter(m(3))];
+    assert_eq!(trial.node(1).change(GROUP, &steps), Err(Refused::Behind));
+    let new = Recovered::new_group(m(3), Membership::of(&[m(1), m(2)]));
+    trial.node(3).open(GROUP, new).unwrap();
+    trial.learns(&[Step::Learner(m(3))]);
+    trial.node(1).change(GROUP, &steps).unwrap();
+    trial.ticks_until(60, |t| t.status(3).members == Membership::of(&[m(1), m(3)]));
+}
+
 #[test]
 fn every_mutant_is_found() {
     let only = std::env::var("CLUSTER_MUTANT").ok();
@@ -185,6 +225,7 @@ fn every_mutant_is_found() {
         let scenario: Option<fn()> = match mutant {
             Mutant::NoProof => Some(a_leader_that_was_deposed_unheard_proves_nothing),
             Mutant::TwoChanges => Some(a_change_waits_until_the_one_before_it_is_through),
+            Mutant::LeavesAtOnce => Some(a_member_that_is_still_needed_is_not_told_that_it_is_none),
             Mutant::NoGuard => Some(a_leader_that_believes_in_entries_that_were_lost_stops_nobody),
             _ => None,
         };

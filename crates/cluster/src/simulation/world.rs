@@ -4,7 +4,7 @@ use super::invariants::Invariants;
 use super::machine::{Checkpoint, Machine};
 use super::some_steps;
 use crate::mutant::Mutant;
-use crate::{Event, GroupId, Mark, MemberId, Membership, NodeId, Status, Step};
+use crate::{Event, GroupId, Mark, MemberId, Membership, NodeId, Refused, Status, Step};
 use bytes::Bytes;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -128,7 +128,9 @@ impl World {
                 let lost = members.members().find(|m| !lives.contains(m));
                 if let Some(lost) = lost {
                     let new = lives[lost.node.0 as usize - 1];
-                    let _ = groups.change(group, &[Step::Remove(lost), Step::Voter(new)]);
+                    let _ = groups.change(group, &[Step::Remove(lost), Step::Learner(new)]);
+                } else if let Some(new) = members.learners.first() {
+                    let _ = groups.change(group, &[Step::Voter(*new)]);
                 }
             }
         }
@@ -186,7 +188,11 @@ impl World {
         let leader = self.leading(group).map(|status| status.me.node.0 as usize - 1);
         let node = leader.filter(|_| rng.u32(..4) > 0).unwrap_or(node);
         if let Some(groups) = &mut self.machines[node].groups {
-            let _ = groups.change(group, &steps);
+            let refused = groups.change(group, &steps) == Err(Refused::Behind);
+            // Whoever has nothing yet is a learner first.
+            if let Some(Step::Voter(member)) = steps.last().filter(|_| refused) {
+                let _ = groups.change(group, &[Step::Learner(*member)]);
+            }
         }
     }
 
@@ -195,7 +201,16 @@ impl World {
         for (group, member) in std::mem::take(&mut self.promised) {
             let node = member.node;
             let machine = &mut self.machines[node.0 as usize - 1];
-            if machine.checkpoints.contains_key(&group) || machine.me() != member {
+            if machine.me() != member {
+                continue;
+            }
+            let now = self.invariants.members(group);
+            let is_back =
+                now.is_some_and(|now| now.members().any(|m| m == member)) && machine.left.remove(&group);
+            if machine.checkpoints.contains_key(&group) {
+                if is_back && machine.groups.is_some() {
+                    self.restart(node);
+                }
                 continue;
             }
             // It knows of nobody but the first member; who else there is, it learns with the entries.
@@ -206,11 +221,16 @@ impl World {
             };
             machine.begin(group, Mark::default(), members);
             if machine.groups.is_some() {
-                let kept = machine.unsynced();
-                self.die(node.0 as usize - 1, kept);
-                self.start(node.0 as usize - 1);
+                self.restart(node);
             }
         }
+    }
+
+    /// Ends a process, and starts it on all that it has written.
+    fn restart(&mut self, node: NodeId) {
+        let node = node.0 as usize - 1;
+        self.die(node, self.machines[node].unsynced());
+        self.start(node);
     }
 
     pub fn cut(&mut self, rng: &mut Rng) {
@@ -366,9 +386,18 @@ impl World {
             Event::Unknown { .. }
             | Event::Lost { .. }
             | Event::Returned { .. }
-            | Event::Removed(_)
             | Event::Suspected(_)
             | Event::Heard(_) => {}
+            Event::Removed(group) => {
+                let me = machine.me();
+                let now = self.invariants.members(group).unwrap_or_default();
+                if let Some(groups) = &mut machine.groups
+                    && now.members().all(|m| m != me)
+                {
+                    machine.left.insert(group);
+                    groups.close(group);
+                }
+            }
             Event::Gone { .. } => panic!("no group is gone: {event:?}"),
         }
     }

@@ -21,12 +21,12 @@ fn checkpoint(trio: &Trio) {
 fn replace(trio: &mut Trio, id: u32) {
     let (before, after) = trio.wipe(id);
     let leader = trio.leader_of(&others(id));
-    let steps = [Step::Remove(before), Step::Voter(after)];
+    let steps = [Step::Remove(before), Step::Learner(after)];
     trio.groups(leader).change(super::trio::GROUP, &steps).unwrap();
     trio.start(id);
 }
 
-/// Sees to it that the node's present life is a member: who led when that was changed may have died before it was so.
+/// Sees to it that the node's present life is a voter: who led when that was changed may have died before it was so.
 fn is_member(trio: &Trio, id: u32) {
     let (group, after) = (super::trio::GROUP, trio.member(id));
     for _ in 0..50 {
@@ -38,7 +38,11 @@ fn is_member(trio: &Trio, id: u32) {
         let before = members
             .members()
             .filter(|it| it.node == after.node && *it != after);
-        let steps: Vec<Step> = before.map(Step::Remove).chain([Step::Voter(after)]).collect();
+        let becomes = match members.learners.contains(&after) {
+            true => Step::Voter(after),
+            false => Step::Learner(after),
+        };
+        let steps: Vec<Step> = before.map(Step::Remove).chain([becomes]).collect();
         let _ = trio.groups(leader).change(group, &steps);
         trio.ticks(5);
     }
@@ -76,6 +80,7 @@ fn a_member_whose_disk_was_lost_comes_back_as_its_next_life_with_contents_and_bo
     let lost = others(leader)[0];
     replace(&mut trio, lost);
     trio.ticks(30);
+    is_member(&trio, lost);
     assert_eq!(trio.messages(lost), Some(299));
     let sent = trio.bulk();
     assert!((30_000..120_000).contains(&sent), "{sent}");
