@@ -8,3 +8,4 @@
 //! [`model::Limits`] to keep to. No input makes it panic; the fuzz targets in `fuzz/` see to that.
 
 pub mod amqp;
+pub mod link;
