@@ -8,16 +8,18 @@ use crate::incomplete::Incomplete;
 use crate::options::Options;
 use crate::threads::{Acceptor, Threads};
 use broker::{Broker, CloseReason};
-use listener::{Endpoint, Listener, Protocol, StartError};
+use listener::{Endpoint, Listener, Protocol, SocketOptions, StartError};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 /// The protocols that are spoken here.
 pub const PROTOCOLS: [Protocol; 1] = [amqp::PROTOCOL];
 
 /// How long clients may take to confirm that the broker closes their connections.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The listeners for clients that publish and consume, and the threads that serve them.
 pub struct Gateway {
@@ -44,27 +46,17 @@ impl Gateway {
         options: Options,
         front_ends: Vec<Arc<dyn FrontEnd>>,
     ) -> Result<Self, StartError> {
-        let count = options
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-            .max(1);
-        let runtimes: Vec<Runtime> = (0..count)
-            .map(|_| Builder::new_current_thread().enable_io().enable_time().build())
-            .collect::<Result<_, _>>()
-            .map_err(StartError::Thread)?;
-        let listeners = {
-            let _inside = runtimes.first().map(Runtime::enter);
-            let open = |endpoint| Listener::open(endpoint, &options.sockets);
-            options
-                .endpoints
-                .into_iter()
-                .map(open)
-                .collect::<Result<Vec<_>, _>>()?
-        };
+        let runtimes = runtimes(options.threads).map_err(StartError::Thread)?;
+        let listeners = open(options.endpoints, &options.sockets, &runtimes)?;
         let endpoints = listeners.iter().map(|it| it.endpoint().clone()).collect();
         let connections = Arc::new(Connections::default());
         let (sharing, rules) = (connections.clone(), Rules::default());
-        let threads = Threads::start(runtimes, listeners, broker, front_ends, sharing, rules)
+        let (told, open) = watch::channel(true);
+        broker.watch_suspension(move |takes| {
+            // Nobody listens once the threads are gone.
+            let _ = told.send(takes);
+        });
+        let threads = Threads::start("gateway", runtimes, listeners, open, front_ends, sharing, rules)
             .map_err(StartError::Thread)?;
         Ok(Self {
             endpoints,
@@ -98,6 +90,25 @@ impl Gateway {
         }
         threads.stop();
     }
+}
+
+/// A runtime for each of so many threads; for each processor, if it is not said how many.
+pub(crate) fn runtimes(threads: Option<usize>) -> io::Result<Vec<Runtime>> {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let count = threads.unwrap_or_else(processors).max(1);
+    let runtime = |_| Builder::new_current_thread().enable_io().enable_time().build();
+    (0..count).map(runtime).collect()
+}
+
+/// Listens on all addresses, for the first thread.
+pub(crate) fn open(
+    endpoints: Vec<Endpoint>,
+    sockets: &SocketOptions,
+    runtimes: &[Runtime],
+) -> Result<Vec<Listener>, StartError> {
+    let _inside = runtimes.first().map(Runtime::enter);
+    let open = |endpoint| Listener::open(endpoint, sockets);
+    endpoints.into_iter().map(open).collect()
 }
 
 impl Drop for Gateway {

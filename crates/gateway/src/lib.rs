@@ -8,7 +8,7 @@
 //! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves which connection), `connection`
 //! (what the shell asks of a protocol), `serve` (the loop around one socket), `amqp/connection` (bytes in, bytes out),
 //! `amqp/channel` (methods), `incomplete` (the memory of messages that are still coming in), `pool` and `output`
-//! (buffers for reading and writing).
+//! (buffers for reading and writing). Beside clients' connections there are those with other nodes: [`link`].
 
 pub mod amqp;
 mod balance;
@@ -16,6 +16,7 @@ mod connection;
 mod connections;
 mod gateway;
 mod incomplete;
+pub mod link;
 mod load;
 mod options;
 mod output;

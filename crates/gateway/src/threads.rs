@@ -5,13 +5,14 @@
 //! the first thread; see `balance`.
 
 use crate::balance::{Rules, thread_for_new};
-use crate::connection::{FrontEnd, Name};
+use crate::connection::{Connection, FrontEnd, Millis, Name};
 use crate::connections::{Connections, Entry};
 use crate::load::{Loads, measure};
 use crate::serve::{Ended, Served, serve};
-use broker::Broker;
 use listener::{Arrival, ClientConnection, Listener, Parked, Socket};
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -24,6 +25,13 @@ enum Order {
     Accept(Arrival<Parked>),
     /// Serve a client that came by a listener of another part of the node.
     Serve(Box<ClientConnection<Parked>>),
+    /// Serve a connection that this node has made.
+    Begin {
+        socket: Box<Socket<Parked>>,
+        core: Box<dyn Connection>,
+    },
+    /// Make connections.
+    Run(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// Go on with a connection of another thread.
     Take {
         served: Box<Served<Socket<Parked>>>,
@@ -52,6 +60,19 @@ impl Acceptor {
         let shared = &self.0;
         let _ = shared.orders[shared.thread_for_new()].send(Order::Serve(Box::new(client)));
     }
+
+    /// Serves a connection that this node has made, which `core` speaks: it is told what time it is. If the threads have
+    /// stopped, the connection is dropped.
+    pub(crate) fn begin(&self, socket: Socket<Parked>, core: impl FnOnce(Millis) -> Box<dyn Connection>) {
+        let shared = &self.0;
+        let (socket, core) = (Box::new(socket), core(shared.now()));
+        let _ = shared.orders[shared.thread_for_new()].send(Order::Begin { socket, core });
+    }
+
+    /// Runs on the first thread what makes connections, until it ends or the threads stop.
+    pub(crate) fn run(&self, making: impl Future<Output = ()> + Send + 'static) {
+        let _ = self.0.orders[0].send(Order::Run(Box::pin(making)));
+    }
 }
 
 /// All threads.
@@ -61,14 +82,16 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts as many threads as there are `runtimes`; the first one accepts. Connections move between them by `rules`.
+    /// Starts as many threads as there are `runtimes`, called `name` with a number; the first one accepts, as long as `open` says
+    /// so. Connections move between them by `rules`.
     ///
     /// # Errors
     /// A thread cannot be started.
     pub fn start(
+        name: &str,
         runtimes: Vec<tokio::runtime::Runtime>,
         listeners: Vec<Listener>,
-        broker: &Broker,
+        open: watch::Receiver<bool>,
         front_ends: Vec<Arc<dyn FrontEnd>>,
         connections: Arc<Connections>,
         rules: Rules,
@@ -85,17 +108,12 @@ impl Threads {
             shared: shared.clone(),
             handles: Vec::new(),
         };
-        let (told, open) = watch::channel(true);
-        broker.watch_suspension(move |takes| {
-            // Nobody listens once the threads are gone.
-            let _ = told.send(takes);
-        });
         let mut listeners = Some(listeners);
         for (number, (runtime, orders)) in runtimes.into_iter().zip(receivers).enumerate() {
             let (shared, open) = (shared.clone(), open.clone());
             let listeners = listeners.take().unwrap_or_default();
             let handle = std::thread::Builder::new()
-                .name(format!("gateway-{number}"))
+                .name(format!("{name}-{number}"))
                 .spawn(move || {
                     for listener in listeners {
                         runtime.spawn(accept(listener, open.clone(), shared.clone()));
@@ -196,6 +214,22 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
                     told(peer, served);
                 });
             }
+            Order::Begin { socket, core } => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let served = match socket.from_std() {
+                        Ok(socket) => attend_core(socket, core, &shared).await,
+                        Err(error) => Err(error),
+                    };
+                    if let Err(error) = served {
+                        tracing::error!(
+                            area = "connection",
+                            "a connection of this node's could not be served: {error}"
+                        );
+                    }
+                });
+            }
+            Order::Run(making) => drop(tokio::spawn(making)),
             Order::Take { served, entry } => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
@@ -246,10 +280,14 @@ async fn attend_new(client: ClientConnection, shared: &Shared) -> std::io::Resul
         return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, text));
     };
     let core = front_end.clone().connect(name, client.security, shared.now());
+    attend_core(client.socket, core, shared).await
+}
+
+async fn attend_core(socket: Socket, core: Box<dyn Connection>, shared: &Shared) -> std::io::Result<()> {
     let Some(entry) = shared.connections.enter(core.outbox().clone()) else {
         return Ok(());
     };
-    attend(Served::new(client.socket, core, shared.epoch), entry, shared).await
+    attend(Served::new(socket, core, shared.epoch), entry, shared).await
 }
 
 /// Serves a connection for as long as it is this thread's.

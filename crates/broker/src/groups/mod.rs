@@ -51,6 +51,7 @@ mod state;
 pub mod transfer;
 
 pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
+pub use cluster::NodeId;
 pub use host::ReplicatedHost;
 pub use hosted::{Act, Hosted};
 pub use journal::ReplicatedJournal;

@@ -51,6 +51,17 @@ pub struct Refused {
     pub detail: String,
 }
 
+impl Refused {
+    /// This end refuses.
+    pub const fn here(why: Refusal) -> Self {
+        Self {
+            why,
+            by_peer: false,
+            detail: String::new(),
+        }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.by_peer {
@@ -298,10 +309,10 @@ impl Handshake {
     }
 
     fn refused(&self, why: Refusal) -> Refused {
+        let detail = self.detail(why).unwrap_or_default();
         Refused {
-            why,
-            by_peer: false,
-            detail: self.detail(why).unwrap_or_default(),
+            detail,
+            ..Refused::here(why)
         }
     }
 

@@ -42,10 +42,12 @@ pub enum Refusal {
     Replaced = 17,
     /// Too many connections that have proven nothing.
     Crowded = 18,
+    /// The connection broke.
+    Broken = 19,
 }
 
 impl Refusal {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Rubbish,
         Self::TooLong,
         Self::TooOld,
@@ -64,6 +66,7 @@ impl Refusal {
         Self::Silent,
         Self::Replaced,
         Self::Crowded,
+        Self::Broken,
     ];
 
     /// Its number on the wire.
@@ -124,6 +127,7 @@ impl fmt::Display for Refusal {
             Self::Silent => "nothing was heard for too long",
             Self::Replaced => "a later link takes its place",
             Self::Crowded => "too many connections at once had proven nothing yet",
+            Self::Broken => "the connection broke",
         })
     }
 }
@@ -141,7 +145,7 @@ mod tests {
             texts.push(refusal.to_string());
         }
         assert_eq!(Refusal::from_number(0), None);
-        assert_eq!(Refusal::from_number(19), None);
+        assert_eq!(Refusal::from_number(20), None);
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), Refusal::ALL.len() - 1);

@@ -1,0 +1,165 @@
+//! Dialling: one task for each lane of each peer, which waits while there is a link and otherwise makes one.
+
+use super::connection::{LinkConnection, Outcome};
+use super::node::{LinkNode, Peer};
+use super::options::PeerAddress;
+use crate::threads::Acceptor;
+use aws_lc_rs::rand;
+use listener::{Socket, Stream};
+use protocol::link::Lane;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+/// How long it may take until a peer's system has answered.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// The first pause after a link was lost or could not be made, and the longest, in milliseconds. Each is at least half of
+/// what it may be, by chance.
+const FIRST_PAUSE: u64 = 40;
+const LONGEST_PAUSE: u64 = 1_000;
+
+/// The longest pause when an operator has to do something first, in milliseconds.
+const LONG_PAUSE: u64 = 5_000;
+
+/// What dials.
+#[derive(Clone)]
+pub(super) struct Dialler {
+    pub node: Arc<LinkNode>,
+    pub acceptor: Acceptor,
+}
+
+/// Pauses between attempts.
+#[derive(Debug, Default)]
+struct Pauses {
+    last_ms: u64,
+}
+
+impl Pauses {
+    /// The next pause, which a random number shortens.
+    fn next(&mut self, needs_operator: bool, random: u64) -> Duration {
+        let longest = match needs_operator {
+            true => LONG_PAUSE,
+            false => LONGEST_PAUSE,
+        };
+        self.last_ms = (2 * self.last_ms).clamp(FIRST_PAUSE, longest);
+        Duration::from_millis(self.last_ms - random % (self.last_ms / 2))
+    }
+}
+
+/// Why an attempt came to nothing.
+struct Failed {
+    why: String,
+    needs_operator: bool,
+    /// It is no trouble: there is another link.
+    is_usual: bool,
+}
+
+impl Failed {
+    fn with(what: &str, error: &dyn std::fmt::Display) -> Self {
+        Self {
+            why: format!("{what}: {error}"),
+            needs_operator: false,
+            is_usual: false,
+        }
+    }
+}
+
+impl Dialler {
+    /// Dials a peer that is new, for as long as it is one.
+    pub fn keep(&self, peer: &Arc<Peer>) {
+        for lane in Lane::ALL {
+            let (dialler, peer) = (self.clone(), peer.clone());
+            self.acceptor
+                .run(async move { dialler.keep_lane(&peer, lane).await });
+        }
+    }
+
+    async fn keep_lane(&self, peer: &Arc<Peer>, lane: Lane) {
+        let mut pauses = Pauses::default();
+        while !peer.is_gone() {
+            let failed = match self.attempt(peer, lane).await {
+                Ok(()) => {
+                    pauses = Pauses::default();
+                    peer.lane(lane).empty().await;
+                    None
+                }
+                Err(failed) => Some(failed),
+            };
+            let needs_operator = failed.as_ref().is_some_and(|failed| failed.needs_operator);
+            if let Some(Failed {
+                why, is_usual: false, ..
+            }) = failed
+            {
+                let (name, at) = (&peer.name, peer.address());
+                self.node
+                    .tell(format_args!("no link with node {name} at {at}: {why}"));
+                peer.lane(lane).failed(why);
+            }
+            sleep(pauses.next(needs_operator, random())).await;
+            peer.lane(lane).empty().await;
+        }
+    }
+
+    /// Makes a link.
+    async fn attempt(&self, peer: &Arc<Peer>, lane: Lane) -> Result<(), Failed> {
+        let at = peer.address();
+        let stream = match timeout(CONNECT, connect(&at)).await {
+            Ok(connected) => connected.map_err(|error| Failed::with("it cannot be connected to", &error))?,
+            Err(_) => return Err(Failed::with("it cannot be connected to", &"nobody answers")),
+        };
+        let parked = Socket::Plain(Stream::Tcp(stream)).into_std();
+        let socket = parked.map_err(|error| Failed::with("the socket cannot be used", &error))?;
+        let (outcome, told) = oneshot::channel::<Outcome>();
+        let connection = LinkConnection::dialled(self.node.clone(), (peer.clone(), lane), None, outcome);
+        let connection = connection.map_err(|why| Failed::with("it cannot be dialled", &why))?;
+        self.acceptor.begin(socket, connection);
+        match told.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(refused)) => Err(Failed {
+                why: refused.to_string(),
+                needs_operator: refused.why.needs_operator(),
+                is_usual: refused.why.is_usual(),
+            }),
+            Err(_) => Err(Failed::with(
+                "it cannot be dialled",
+                &"the connection was dropped",
+            )),
+        }
+    }
+}
+
+async fn connect(at: &PeerAddress) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((at.host.as_str(), at.port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A random number, or 0 if the system has none just now: a pause is not shortened then.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    match rand::fill(&mut bytes) {
+        Ok(()) => u64::from_le_bytes(bytes),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_are_never_shorter_than_half() {
+        let mut pauses = Pauses::default();
+        let mut whole = |needs_operator, random| pauses.next(needs_operator, random).as_millis();
+        let grown: Vec<_> = (0..7).map(|_| whole(false, 0)).collect();
+        assert_eq!(grown, [40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(whole(false, 499), 501);
+        let grown: Vec<_> = (0..4).map(|_| whole(true, 0)).collect();
+        assert_eq!(grown, [2000, 4000, 5000, 5000]);
+        assert_eq!(whole(false, 0), 1000);
+    }
+}
