@@ -5,9 +5,11 @@ use crate::proxy::{self, Origin};
 use crate::secured::{Secured, Security};
 use crate::stream::{Parked, Stream};
 use crate::{Endpoint, Protocol, Socket, Tls};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A connection that was just accepted: one of this thread's runtime, or ([`Parked`]) one on its way to another.
 #[derive(Debug)]
@@ -163,13 +165,20 @@ async fn introduced(
 
 async fn handshake(stream: Stream, tls: &Tls) -> io::Result<(Secured, Security)> {
     let timeout = tls.options().handshake_timeout;
-    let shaking = Secured::accept(stream, tls.current());
+    within(timeout, Secured::accept(stream, tls.current())).await
+}
+
+/// Makes a TLS session, unless that takes too long.
+pub(crate) async fn within(
+    timeout: Duration,
+    shaking: impl Future<Output = io::Result<Secured>>,
+) -> io::Result<(Secured, Security)> {
     let secured = match tokio::time::timeout(timeout, shaking).await {
         Ok(shaken) => {
             shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS handshake failed: {error}")))?
         }
         Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "TLS handshake timeout")),
     };
-    let security = secured.security();
+    let security = secured.security()?;
     Ok((secured, security))
 }

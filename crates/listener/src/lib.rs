@@ -7,7 +7,7 @@
 //! Reading order: [`Endpoint`] (where to listen, for which [`Protocol`]), [`Listener`] (accepting), [`Arrival`] and
 //! [`ClientConnection`] (from an accepted connection to a socket), `proxy` (for whom a load balancer connects),
 //! [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates,
-//! and their renewal while the node runs), [`descriptors`] (how many file descriptors clients may take), `passphrase`
+//! and their renewal while the node runs), `dial` (TLS with a node that was connected to), [`descriptors`] (how many file descriptors clients may take), `passphrase`
 //! (encrypted keys), `revocation` (certificates that were withdrawn), [`expiry`] (until when they hold), [`interfaces`]
 //! (the machine's addresses), `ciphers`, [`certificate`] (the names in a
 //! client's certificate).
@@ -16,6 +16,7 @@ mod arrival;
 pub mod certificate;
 pub mod ciphers;
 pub mod descriptors;
+mod dial;
 mod endpoint;
 pub mod expiry;
 pub mod interfaces;

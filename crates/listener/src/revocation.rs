@@ -1,5 +1,6 @@
 //! Lists of revoked certificates: RabbitMQ's `crl_check` and `crl_sources` of kind `dir`.
 
+use rustls::client::ServerCertVerifierBuilder;
 use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::server::ClientCertVerifierBuilder;
@@ -37,7 +38,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// Has the verifier look.
+    /// Has the verifier of clients look.
     ///
     /// # Errors
     /// A sentence that names the setting or the file.
@@ -46,8 +47,45 @@ impl Revocation {
         builder: ClientCertVerifierBuilder,
         section: &str,
     ) -> Result<ClientCertVerifierBuilder, String> {
-        if self.check == RevocationCheck::No {
+        let Some(lists) = self.lists(section)? else {
             return Ok(builder);
+        };
+        let builder = builder.with_crls(lists);
+        Ok(match self.check {
+            RevocationCheck::Peer => builder
+                .only_check_end_entity_revocation()
+                .enforce_revocation_expiration(),
+            RevocationCheck::BestEffort => builder.allow_unknown_revocation_status(),
+            _ => builder.enforce_revocation_expiration(),
+        })
+    }
+
+    /// The same for the verifier of servers.
+    ///
+    /// # Errors
+    /// A sentence that names the setting or the file.
+    pub(crate) fn tell_of_servers(
+        &self,
+        builder: ServerCertVerifierBuilder,
+        section: &str,
+    ) -> Result<ServerCertVerifierBuilder, String> {
+        let Some(lists) = self.lists(section)? else {
+            return Ok(builder);
+        };
+        let builder = builder.with_crls(lists);
+        Ok(match self.check {
+            RevocationCheck::Peer => builder
+                .only_check_end_entity_revocation()
+                .enforce_revocation_expiration(),
+            RevocationCheck::BestEffort => builder.allow_unknown_revocation_status(),
+            _ => builder.enforce_revocation_expiration(),
+        })
+    }
+
+    /// All lists; `None` if nobody is to look at any.
+    fn lists(&self, section: &str) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>, String> {
+        if self.check == RevocationCheck::No {
+            return Ok(None);
         }
         let mut lists = Vec::new();
         for file in self.files(section)? {
@@ -61,14 +99,7 @@ impl Revocation {
                 "{section}.crl_check needs lists of revoked certificates: {section}.crl_sources.1 = dir, {section}.crl_sources.1.path = DIRECTORY"
             ));
         }
-        let builder = builder.with_crls(lists);
-        Ok(match self.check {
-            RevocationCheck::Peer => builder
-                .only_check_end_entity_revocation()
-                .enforce_revocation_expiration(),
-            RevocationCheck::BestEffort => builder.allow_unknown_revocation_status(),
-            _ => builder.enforce_revocation_expiration(),
-        })
+        Ok(Some(lists))
     }
 
     /// The files in the directories, in the order of their names.

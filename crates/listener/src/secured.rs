@@ -3,7 +3,8 @@
 use crate::certificate::Certificate;
 use crate::ciphers;
 use crate::stream::Stream;
-use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ProtocolVersion, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Read, Write};
@@ -25,6 +26,9 @@ pub struct Security {
     pub certificate: Option<Certificate>,
     /// The name that the client asked for (SNI).
     pub server_name: Option<String>,
+    /// What only the two ends of this session know (the binding `tls-exporter` of RFC 9266): whoever sits between two sessions has
+    /// another one with each.
+    pub binding: [u8; 32],
 }
 
 /// The least that is read, in bytes, however little room the reader has.
@@ -39,7 +43,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct Secured<S = Stream> {
     stream: S,
-    session: Box<ServerConnection>,
+    session: Box<Connection>,
     /// What was read and found no room behind the session yet.
     stash: Vec<u8>,
     /// The peer sends nothing more.
@@ -109,6 +113,23 @@ impl Secured {
     /// The client and we agree on nothing, its certificate is not good, or the connection broke.
     pub(crate) async fn accept(stream: Stream, config: Arc<ServerConfig>) -> io::Result<Self> {
         let session = ServerConnection::new(config).map_err(io::Error::other)?;
+        Self::secure(stream, session.into()).await
+    }
+
+    /// Shakes hands with a server, whose certificate must be of this name if the configuration asks for that.
+    ///
+    /// # Errors
+    /// The server and we agree on nothing, its certificate is not good, or the connection broke.
+    pub(crate) async fn connect(
+        stream: Stream,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<Self> {
+        let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        Self::secure(stream, session.into()).await
+    }
+
+    async fn secure(stream: Stream, session: Connection) -> io::Result<Self> {
         let mut secured = Self {
             stream,
             session: Box::new(session),
@@ -137,13 +158,20 @@ impl Secured {
     }
 
     /// What the handshake agreed on.
-    pub(crate) fn security(&self) -> Security {
+    ///
+    /// # Errors
+    /// The session has no secret to make the binding of.
+    pub(crate) fn security(&self) -> io::Result<Security> {
         let protocol = match self.session.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "tlsv1.2",
             _ => "tlsv1.3",
         };
         let certificate = self.session.peer_certificates().and_then(|chain| chain.first());
-        Security {
+        let binding = self
+            .session
+            .export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(b""))
+            .map_err(io::Error::other)?;
+        Ok(Security {
             protocol,
             cipher: self
                 .session
@@ -151,8 +179,12 @@ impl Secured {
                 .map(ciphers::parts)
                 .unwrap_or_default(),
             certificate: certificate.and_then(|certificate| Certificate::parse(certificate)),
-            server_name: self.session.server_name().map(str::to_owned),
-        }
+            server_name: match &*self.session {
+                Connection::Server(session) => session.server_name().map(str::to_owned),
+                Connection::Client(_) => None,
+            },
+            binding,
+        })
     }
 
     /// Reads from the socket once, and decrypts it.

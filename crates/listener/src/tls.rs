@@ -105,22 +105,10 @@ fn stamps(options: &TlsOptions) -> Vec<Stamp> {
 
 fn configuration(options: &TlsOptions) -> Result<ServerConfig, String> {
     let section = options.section;
-    let mut provider = aws_lc_rs::default_provider();
-    if !options.ciphers.is_empty() {
-        provider.cipher_suites = ciphers::chosen(&options.ciphers, &provider.cipher_suites);
-        if provider.cipher_suites.is_empty() {
-            let spoken = ciphers::names().join(", ");
-            return Err(format!(
-                "{section}.ciphers names no cipher suite that is spoken here: {spoken}"
-            ));
-        }
-    }
-    let provider = Arc::new(provider);
+    let provider = provider(options)?;
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions(options))
-        .map_err(|error| {
-            format!("{section}.versions and {section}.ciphers leave nothing to speak: {error}")
-        })?;
+        .map_err(|error| nothing_spoken(section, &error))?;
     let builder = match verifier(options, provider)? {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
@@ -143,7 +131,29 @@ fn configuration(options: &TlsOptions) -> Result<ServerConfig, String> {
     Ok(config)
 }
 
-fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
+/// The cipher suites that are spoken, and what computes them.
+///
+/// # Errors
+/// None is spoken that the settings name.
+pub(crate) fn provider(options: &TlsOptions) -> Result<Arc<CryptoProvider>, String> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !options.ciphers.is_empty() {
+        provider.cipher_suites = ciphers::chosen(&options.ciphers, &provider.cipher_suites);
+        if provider.cipher_suites.is_empty() {
+            let (section, spoken) = (options.section, ciphers::names().join(", "));
+            return Err(format!(
+                "{section}.ciphers names no cipher suite that is spoken here: {spoken}"
+            ));
+        }
+    }
+    Ok(Arc::new(provider))
+}
+
+pub(crate) fn nothing_spoken(section: &str, error: &Error) -> String {
+    format!("{section}.versions and {section}.ciphers leave nothing to speak: {error}")
+}
+
+pub(crate) fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
     let wanted = |version| options.versions.is_empty() || options.versions.contains(&version);
     let all = [(Version::Tls13, &TLS13), (Version::Tls12, &TLS12)];
     all.into_iter()
@@ -152,7 +162,10 @@ fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
         .collect()
 }
 
-fn identity(options: &TlsOptions) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+/// The certificate and its key.
+pub(crate) fn identity(
+    options: &TlsOptions,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     let section = options.section;
     let missing = |what: &str| format!("{section}.{what} must be set for TLS");
     let certificate = options
@@ -229,6 +242,25 @@ fn verifier(
         }
         return Ok(None);
     }
+    let roots = roots(options)?;
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
+    let mut builder = options.revocation.tell(builder, section)?;
+    if !options.fail_if_no_peer_cert {
+        builder = builder.allow_unauthenticated();
+    }
+    let inner = builder.build().map_err(|error| unusable(options, &error))?;
+    Ok(Some(Arc::new(Shallow {
+        inner,
+        depth: options.depth,
+    })))
+}
+
+/// The authorities that are trusted.
+///
+/// # Errors
+/// A sentence that names the setting or the file.
+pub(crate) fn roots(options: &TlsOptions) -> Result<Arc<RootCertStore>, String> {
+    let section = options.section;
     let path = options.authorities.as_deref().ok_or_else(|| {
         format!(
             "{section}.verify = verify_peer needs {section}.cacertfile, the authorities whose clients are trusted"
@@ -240,21 +272,40 @@ fn verifier(
             .add(certificate)
             .map_err(|error| unreadable(path, section, "cacertfile", &error))?;
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    let mut builder = options.revocation.tell(builder, section)?;
-    if !options.fail_if_no_peer_cert {
-        builder = builder.allow_unauthenticated();
-    }
-    let inner = builder.build().map_err(|error| match error {
+    Ok(Arc::new(roots))
+}
+
+/// Why nobody can be verified with the authorities and lists of these settings.
+pub(crate) fn unusable(options: &TlsOptions, error: &VerifierBuilderError) -> String {
+    let section = options.section;
+    match error {
         VerifierBuilderError::InvalidCrl(why) => format!(
             "{section}.crl_sources: a list of revoked certificates cannot be used: {why:?} (it must be of version 2, with a number)"
         ),
-        error => unreadable(path, section, "cacertfile", &error),
-    })?;
-    Ok(Some(Arc::new(Shallow {
-        inner,
-        depth: options.depth,
-    })))
+        error => format!(
+            "{section}.cacertfile {} cannot be read: {error}",
+            shown(options.authorities.as_deref())
+        ),
+    }
+}
+
+/// Not so many authorities may stand between a certificate and the root.
+///
+/// # Errors
+/// They do.
+pub(crate) fn not_deeper(intermediates: &[CertificateDer<'_>], depth: usize) -> Result<(), Error> {
+    let between = intermediates
+        .iter()
+        .filter(|certificate| {
+            crate::Certificate::parse(certificate).is_none_or(|found| found.subject != found.issuer)
+        })
+        .count();
+    match between > depth {
+        true => Err(Error::General(format!(
+            "the peer's chain has {between} authorities between it and the root, and {depth} may be"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Verifies as the library does, but not through more than `depth` authorities between the client and the root.
@@ -283,18 +334,7 @@ impl ClientCertVerifier for Shallow {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let between = intermediates
-            .iter()
-            .filter(|certificate| {
-                crate::Certificate::parse(certificate).is_none_or(|found| found.subject != found.issuer)
-            })
-            .count();
-        if between > self.depth {
-            return Err(Error::General(format!(
-                "the client's chain has {between} authorities between it and the root, and {} may be",
-                self.depth
-            )));
-        }
+        not_deeper(intermediates, self.depth)?;
         self.inner.verify_client_cert(end_entity, intermediates, now)
     }
 

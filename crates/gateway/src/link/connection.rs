@@ -73,7 +73,7 @@ struct Linked {
 impl LinkConnection {
     /// Of a node that was dialled. `at` is where the other end is; `binding` what only the two ends of a TLS session know, if
     /// there is one.
-    pub fn accepted(node: Arc<LinkNode>, at: String, binding: Option<&[u8]>, now: Millis) -> Self {
+    pub fn accepted(node: Arc<LinkNode>, at: String, binding: Option<&[u8; 32]>, now: Millis) -> Self {
         let guest = node.guest();
         let greeting = node.greeting(None);
         let mut connection = Self::new(node, at, binding.is_some(), now);
@@ -90,11 +90,7 @@ impl LinkConnection {
                 return connection;
             }
         };
-        let handshake = Handshake::listen(
-            greeting,
-            connection.node.secret.clone(),
-            binding.unwrap_or_default(),
-        );
+        let handshake = Handshake::listen(greeting, connection.node.secret.clone(), bound(binding));
         connection.state = State::Greeting(Box::new(Introduction {
             handshake,
             until: now + HANDSHAKE,
@@ -112,7 +108,7 @@ impl LinkConnection {
     pub fn dialled(
         node: Arc<LinkNode>,
         (peer, lane): (Arc<Peer>, Lane),
-        binding: Option<&[u8]>,
+        binding: Option<&[u8; 32]>,
         outcome: oneshot::Sender<Outcome>,
     ) -> Result<impl FnOnce(Millis) -> Box<dyn Connection>, String> {
         let greeting = node.greeting(Some(Dialled {
@@ -124,7 +120,7 @@ impl LinkConnection {
         let mut connection = Self::new(node, at, binding.is_some(), 0);
         let secret = connection.node.secret.clone();
         let out = connection.outgoing.between();
-        let handshake = Handshake::dial(greeting, &peer.name, secret, binding.unwrap_or_default(), out);
+        let handshake = Handshake::dial(greeting, &peer.name, secret, bound(binding), out);
         Ok(move |now| -> Box<dyn Connection> {
             connection.turned = now;
             connection.state = State::Greeting(Box::new(Introduction {
@@ -330,6 +326,11 @@ impl LinkConnection {
         }
         taken
     }
+}
+
+/// What a proof has of the TLS session: nothing without one.
+fn bound(binding: Option<&[u8; 32]>) -> &[u8] {
+    binding.map_or(&[], |binding| binding)
 }
 
 /// Uses the link that a handshake has led to from now on.

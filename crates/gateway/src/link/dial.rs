@@ -5,7 +5,7 @@ use super::node::{LinkNode, Peer};
 use super::options::PeerAddress;
 use crate::threads::Acceptor;
 use aws_lc_rs::rand;
-use listener::{Socket, Stream};
+use listener::{Socket, Stream, Tls};
 use protocol::link::Lane;
 use std::io;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ const LONG_PAUSE: u64 = 5_000;
 pub(super) struct Dialler {
     pub node: Arc<LinkNode>,
     pub acceptor: Acceptor,
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Pauses between attempts.
@@ -111,10 +112,19 @@ impl Dialler {
             Ok(connected) => connected.map_err(|error| Failed::with("it cannot be connected to", &error))?,
             Err(_) => return Err(Failed::with("it cannot be connected to", &"nobody answers")),
         };
-        let parked = Socket::Plain(Stream::Tcp(stream)).into_std();
+        let secured = match &self.tls {
+            None => Ok((Socket::Plain(Stream::Tcp(stream)), None)),
+            Some(tls) => tls
+                .connect(stream, &at.host)
+                .await
+                .map(|(socket, it)| (socket, Some(it.binding))),
+        };
+        let (socket, binding) = secured.map_err(|error| Failed::with("it cannot be spoken with", &error))?;
+        let parked = socket.into_std();
         let socket = parked.map_err(|error| Failed::with("the socket cannot be used", &error))?;
         let (outcome, told) = oneshot::channel::<Outcome>();
-        let connection = LinkConnection::dialled(self.node.clone(), (peer.clone(), lane), None, outcome);
+        let connection =
+            LinkConnection::dialled(self.node.clone(), (peer.clone(), lane), binding.as_ref(), outcome);
         let connection = connection.map_err(|why| Failed::with("it cannot be dialled", &why))?;
         self.acceptor.begin(socket, connection);
         match told.await {

@@ -51,8 +51,13 @@ impl FrontEnd for LinkFrontEnd {
     }
 
     fn connect(self: Arc<Self>, name: Name, security: Option<Security>, now: Millis) -> Box<dyn Connection> {
-        let (at, _) = (name.peer.to_string(), security);
-        Box::new(LinkConnection::accepted(self.0.clone(), at, None, now))
+        let (at, binding) = (name.peer.to_string(), security.map(|security| security.binding));
+        Box::new(LinkConnection::accepted(
+            self.0.clone(),
+            at,
+            binding.as_ref(),
+            now,
+        ))
     }
 }
 
@@ -83,6 +88,7 @@ impl Links {
         let dialler = Dialler {
             node: self.node.clone(),
             acceptor: threads.acceptor(),
+            tls: options.tls.clone(),
         };
         let mut running = self.running();
         self.node.peers().iter().for_each(|peer| dialler.keep(peer));

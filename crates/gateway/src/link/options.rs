@@ -1,9 +1,10 @@
 //! What links are made with.
 
 use broker::groups::NodeId;
-use listener::{Endpoint, SocketOptions};
+use listener::{Endpoint, SocketOptions, Tls};
 use protocol::link::{ClusterId, Lane, Secret};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The links of a node.
@@ -19,6 +20,8 @@ pub struct LinkOptions {
     pub secret: Secret,
     /// Where other nodes dial this one.
     pub endpoints: Vec<Endpoint>,
+    /// Peers are dialled with TLS and these settings, which should be those of the endpoints.
+    pub tls: Option<Arc<Tls>>,
     pub sockets: SocketOptions,
     /// How many threads serve links; `None` is as many as there are processors.
     pub threads: Option<usize>,

@@ -255,6 +255,7 @@ fn nodes_that_do_not_fit_together_say_why_on_both_sides() {
         introduce(&[&one, &two]);
         one.refused(&two, why);
         two.refused(&one, why);
+        assert!(one.book.told.lock().unwrap().is_empty() && two.book.told.lock().unwrap().is_empty());
         let [one, two] = [&one.name, &two.name];
         // Each logs what it dials, and what dials it.
         wait("both have logged it", || {
