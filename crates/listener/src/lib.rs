@@ -7,10 +7,10 @@
 //! Reading order: [`Endpoint`] (where to listen, for which [`Protocol`]), [`Listener`] (accepting), [`Arrival`] and
 //! [`ClientConnection`] (from an accepted connection to a socket), `proxy` (for whom a load balancer connects),
 //! [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates,
-//! and their renewal while the node runs), `dial` (TLS with a node that was connected to), [`descriptors`] (how many file descriptors clients may take), `passphrase`
-//! (encrypted keys), `revocation` (certificates that were withdrawn), [`expiry`] (until when they hold), [`interfaces`]
-//! (the machine's addresses), `ciphers`, [`certificate`] (the names in a
-//! client's certificate).
+//! and their renewal while the node runs), `dial` (TLS with a node that was connected to), [`descriptors`] (how many file
+//! descriptors clients may take), `passphrase` (encrypted keys), `revocation` (certificates that were withdrawn), [`expiry`]
+//! (until when they hold), [`interfaces`] (the machine's addresses), `ciphers`, [`certificate`] (the names in a client's
+//! certificate).
 
 mod arrival;
 pub mod certificate;

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// What the binding is made with: the label of RFC 9266.
+const BINDING: &[u8] = b"EXP\x4fRTER-Channel-Binding";
+
 /// How much is read from a socket at a time, in bytes: four records of the largest size.
 const READ: usize = 64 * 1024;
 /// What a TLS handshake agreed on, in RabbitMQ's words.
@@ -26,8 +29,8 @@ pub struct Security {
     pub certificate: Option<Certificate>,
     /// The name that the client asked for (SNI).
     pub server_name: Option<String>,
-    /// What only the two ends of this session know (the binding `tls-exporter` of RFC 9266): whoever sits between two sessions has
-    /// another one with each.
+    /// What only the two ends of this session know (the binding `tls-exporter` of RFC 9266): whoever sits between two sessions
+    /// has another one with each.
     pub binding: [u8; 32],
 }
 
@@ -169,7 +172,7 @@ impl Secured {
         let certificate = self.session.peer_certificates().and_then(|chain| chain.first());
         let binding = self
             .session
-            .export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(b""))
+            .export_keying_material([0; 32], BINDING, Some(b""))
             .map_err(io::Error::other)?;
         Ok(Security {
             protocol,

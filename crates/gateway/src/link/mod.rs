@@ -3,10 +3,10 @@
 //! `protocol::link` is what is said on them. Here it gets sockets, on threads of their own beside those that serve clients: what
 //! nodes agree on does not wait behind a publisher. Frames are handed over as bytes; nothing here knows what is in them.
 //!
-//! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), `connection` (one end of a link, without its
-//! socket), `lane` (which link a lane has, what waits for it, and the order in which things are told), `node` (who the peers are),
-//! `dial` (making links), `outgoing` (frames on their way into a buffer), [`PeerStatus`] (what operators see), [`ToGroups`] (links
-//! for the groups of a node).
+//! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), `connection` (one end of a link,
+//! without its socket), `lane` (which link a lane has, what waits for it, and the order in which things are told), `node` (who
+//! the peers are), `dial` (making links), `outgoing` (frames on their way into a buffer), [`PeerStatus`] (what operators see),
+//! [`ToGroups`] (links for the groups of a node).
 
 mod connection;
 mod dial;

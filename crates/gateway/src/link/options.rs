@@ -30,10 +30,29 @@ pub struct LinkOptions {
     pub silence: Duration,
 }
 
+impl LinkOptions {
+    /// A node of no cluster that listens nowhere, with the usual bounds.
+    pub fn new(name: &str, incarnation: u64, secret: Secret) -> Self {
+        Self {
+            name: name.to_owned(),
+            incarnation,
+            cluster: None,
+            secret,
+            endpoints: Vec::new(),
+            tls: None,
+            sockets: SocketOptions::default(),
+            threads: None,
+            limits: LinkLimits::default(),
+            silence: SILENCE,
+        }
+    }
+}
+
 /// After so long without a byte a link is lost, if it is not said otherwise: both ends know of a cut within two seconds.
 pub const SILENCE: Duration = Duration::from_millis(1_600);
 
-/// Bounds of all lanes. Both ends of a link should have the same: a frame that is longer than the other end allows costs the link.
+/// Bounds of all lanes. Both ends of a link should have the same: a frame that is longer than the other end allows costs the
+/// link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
     pub consensus: LaneLimits,

@@ -7,8 +7,8 @@ use protocol::link::Lane;
 /// Takes what comes over links.
 ///
 /// What it is told of one lane of one peer comes in order: that the link is up, frames, that it is down. What a link that was
-/// lost or replaced had still under way is never told. Called on the threads of links and without a lock that sending takes, so it
-/// may send; it must not wait for anything.
+/// lost or replaced had still under way is never told. Called on the threads of links and without a lock that sending takes, so
+/// it may send; it must not wait for anything.
 pub trait Receiver: Send + Sync {
     /// The lane works from now on. `incarnation` is the peer's.
     fn up(&self, peer: NodeId, lane: Lane, incarnation: u64);

@@ -19,7 +19,7 @@ pub const GREETING_LIMIT: usize = 1024;
 pub const NAME_LIMIT: usize = 255;
 
 /// The bytes of a challenge.
-pub const CHALLENGE_BYTES: usize = 32;
+pub const RANDOM_BYTES: usize = 32;
 
 /// The versions of links that a node speaks, the lowest and the highest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct Greeting {
     /// What its clock shows, in milliseconds since 1970.
     pub clock_ms: u64,
     /// Random bytes that were never used before.
-    pub challenge: [u8; CHALLENGE_BYTES],
+    pub challenge: [u8; RANDOM_BYTES],
     /// Only of who dials.
     pub dialled: Option<Dialled>,
 }

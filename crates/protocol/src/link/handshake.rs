@@ -101,8 +101,8 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Begins as who dials. `me` says what was dialled; `expected` is the name of the node that has to answer, `binding` what only
-    /// the two ends of a TLS session know (RFC 9266), or nothing.
+    /// Begins as who dials. `me` says what was dialled; `expected` is the name of the node that has to answer, `binding` what
+    /// only the two ends of a TLS session know (RFC 9266), or nothing.
     pub fn dial(me: Greeting, expected: &str, secret: Secret, binding: &[u8], out: &mut Vec<u8>) -> Self {
         let mut handshake = Self::listen(me, secret, binding);
         handshake.expected = Some(expected.into());

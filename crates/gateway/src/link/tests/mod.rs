@@ -9,7 +9,7 @@ mod wire;
 use super::*;
 use broker::groups::NodeId;
 use bytes::Bytes;
-use listener::{Endpoint, SocketOptions};
+use listener::Endpoint;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -99,17 +99,12 @@ struct Node {
 /// What a node is started with, if it is nothing special. Its name is `name`, and its number stands in front of it.
 fn options(name: &str) -> LinkOptions {
     LinkOptions {
-        name: name.to_owned(),
-        incarnation: 1,
         cluster: Some(ClusterId([7; 16])),
-        secret: Secret::new(b"a shared secret").unwrap(),
         endpoints: vec![Endpoint::plain(PROTOCOL, "127.0.0.1:0".parse().unwrap())],
-        tls: None,
-        sockets: SocketOptions::default(),
         threads: Some(2),
-        limits: LinkLimits::default(),
         // No machine is so busy that a link is lost for it.
         silence: Duration::from_secs(60),
+        ..LinkOptions::new(name, 1, Secret::new(b"a shared secret").unwrap())
     }
 }
 
@@ -182,7 +177,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !is_so() {
         assert!(Instant::now() < end, "{what}: that did not happen");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::log::{keep, lines};
 use super::wire::Wire;
 use super::*;
-use listener::{Tls, TlsOptions};
+use listener::{SocketOptions, Tls, TlsOptions};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::path::Path;
