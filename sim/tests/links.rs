@@ -1,5 +1,7 @@
 //! What the simulator turns by hand, over real sockets, threads and disks: a replicated queue on three nodes that have links.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 use broker::groups::alone::{self, Alone};
 use broker::groups::{Ends, Hosted, Identity, NodeGroups, Receipt};
 use broker::{ChannelId, Outbox};

@@ -85,8 +85,9 @@ impl LinkConnection {
                 return connection;
             }
             (_, None) => {
-                let text = "connections to the port of links are closed";
-                connection.node.tell(format_args!("{text}: {}", Refusal::Crowded));
+                let why = Refusal::Crowded;
+                let line = format!("a connection to the port of links was closed: {why}");
+                connection.node.tell(&line);
                 return connection;
             }
         };
@@ -261,14 +262,11 @@ impl LinkConnection {
                 tracing::debug!(area = "links", "no link with {}: {refused}", self.at);
             }
             None => {
-                let name = introduction
-                    .handshake
-                    .peer()
-                    .map(|peer| format!(", which says it is {}", peer.name));
+                let said = introduction.handshake.peer();
+                let name = said.map_or(String::new(), |peer| format!(", which says it is {}", peer.name));
                 let host = self.at.rsplit_once(':').map_or(&*self.at, |(host, _)| host);
-                let name = name.unwrap_or_default();
-                self.node
-                    .tell(format_args!("no link with a node at {host}{name}: {refused}"));
+                let line = format!("no link with a node at {host}{name}: {refused}");
+                self.node.tell_of(&format!("{host} {:?}", refused.why), &line);
             }
         }
     }
@@ -393,10 +391,7 @@ impl Linked {
         let lane_of = self.peer.lane(self.lane);
         let was_used = lane_of.lose(self.epoch, why.to_owned(), &node.receiver());
         match was_used && !is_usual {
-            true => tracing::warn!(
-                area = "links",
-                "the link with node {name}, lane {lane}, is lost: {why}"
-            ),
+            true => node.tell(&format!("the link with node {name}, lane {lane}, is lost: {why}")),
             false => tracing::debug!(
                 area = "links",
                 "a link with node {name}, lane {lane}, is over: {why}"
@@ -489,7 +484,9 @@ impl Connection for LinkConnection {
         match &mut self.state {
             State::Greeting(introduction) if now >= introduction.until => self.refuse(Refusal::Slow),
             State::Linked(link) if now >= link.heard_at + self.node.silence => {
-                self.lose(Refusal::Silent, false, "")
+                self.lose(Refusal::Silent, false, "");
+                // Nobody takes it.
+                out.clear();
             }
             State::Linked(link) if now >= link.ping_at => {
                 link.ping_at = now + self.node.silence / 4;

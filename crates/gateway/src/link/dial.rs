@@ -9,7 +9,7 @@ use listener::{Socket, Stream, Tls};
 use protocol::link::Lane;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -24,6 +24,9 @@ const LONGEST_PAUSE: u64 = 1_000;
 
 /// The longest pause when an operator has to do something first, in milliseconds.
 const LONG_PAUSE: u64 = 5_000;
+
+/// After a link that was used for so long the first pause is short again.
+const STEADY: Duration = Duration::from_secs(5);
 
 /// What dials.
 #[derive(Clone)]
@@ -84,8 +87,12 @@ impl Dialler {
         while !peer.is_gone() {
             let failed = match self.attempt(peer, lane).await {
                 Ok(()) => {
-                    pauses = Pauses::default();
+                    let since = Instant::now();
                     peer.lane(lane).empty().await;
+                    // What breaks a link as soon as it is made would otherwise do so all the time.
+                    if since.elapsed() >= STEADY {
+                        pauses = Pauses::default();
+                    }
                     None
                 }
                 Err(failed) => Some(failed),
@@ -97,7 +104,7 @@ impl Dialler {
             {
                 let (name, at) = (&peer.name, peer.address());
                 self.node
-                    .tell(format_args!("no link with node {name} at {at}: {why}"));
+                    .tell(&format!("no link with node {name} at {at}: {why}"));
                 peer.lane(lane).failed(why);
             }
             sleep(pauses.next(needs_operator, random())).await;

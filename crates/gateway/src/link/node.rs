@@ -11,7 +11,6 @@ use broker::groups::NodeId;
 use bytes::Bytes;
 use protocol::link::{ClusterId, Dialled, Greeting, Lane, Secret, Versions};
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -228,9 +227,13 @@ impl LinkNode {
     }
 
     /// Logs that there is no link, unless that was told lately.
-    pub fn tell(&self, line: impl Display) {
-        let line = line.to_string();
-        if self.told.is_due(&line, Instant::now()) {
+    pub fn tell(&self, line: &str) {
+        self.tell_of(line, line);
+    }
+
+    /// The same where a line has something that a stranger can choose: it counts as told if `what` was.
+    pub fn tell_of(&self, what: &str, line: &str) {
+        if self.told.is_due(what, Instant::now()) {
             tracing::warn!(area = "links", "{line}");
         }
     }
