@@ -7,7 +7,7 @@ use protocol::link::{
     put_small,
 };
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 /// A peer by hand: the node that it speaks with thinks it is `name`.
 struct Hand {
@@ -50,9 +50,37 @@ impl Hand {
     /// Makes a link by hand.
     fn link(to: &Node, greeting: Greeting) -> Result<Self, Refusal> {
         let secret = Secret::new(b"a shared secret").unwrap();
-        let mut stream = connect(to);
         let mut said = Vec::new();
-        let mut handshake = Handshake::dial(greeting, &to.name, secret, b"", &mut said);
+        let handshake = Handshake::dial(greeting, &to.name, secret, b"", &mut said);
+        Self::meet(connect(to), handshake, said).map(|(hand, _)| hand)
+    }
+
+    /// Takes the next link for this lane of a node that dials, and whatever it dials meanwhile; says what it dialled.
+    fn accept(listener: &TcpListener, name: &str, lane: Lane, others: &mut Vec<Self>) -> (Self, Dialled) {
+        loop {
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let secret = Secret::new(b"a shared secret").unwrap();
+            let greeting = Greeting {
+                dialled: None,
+                ..greeting(name, 0)
+            };
+            let handshake = Handshake::listen(greeting, secret, b"");
+            let (hand, peer) = Self::meet(stream, handshake, Vec::new()).unwrap();
+            let dialled = peer.dialled.unwrap();
+            if dialled.lane == lane {
+                return (hand, dialled);
+            }
+            others.push(hand);
+        }
+    }
+
+    /// Makes a link, and says who is at the other end.
+    fn meet(
+        mut stream: TcpStream,
+        mut handshake: Handshake,
+        mut said: Vec<u8>,
+    ) -> Result<(Self, Greeting), Refusal> {
         let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
             stream.write_all(&std::mem::take(&mut said)).unwrap();
@@ -61,13 +89,16 @@ impl Hand {
             kept.extend_from_slice(&buffer[..count]);
             let (taken, progress) = handshake.input(&kept, &mut said).map_err(|refused| refused.why)?;
             kept.drain(..taken);
-            if progress == Progress::Linked {
-                return Ok(Self {
-                    stream,
-                    kept,
-                    reader: FrameReader::new(1 << 20),
-                });
+            if progress == Progress::Waits {
+                continue;
             }
+            if progress == Progress::Proven {
+                handshake.welcome(&mut said).unwrap();
+                stream.write_all(&said).unwrap();
+            }
+            let peer = handshake.peer().unwrap().clone();
+            let reader = FrameReader::new(1 << 20);
+            return Ok((Self { stream, kept, reader }, peer));
         }
     }
 
@@ -198,6 +229,45 @@ fn a_later_link_of_a_peer_replaces_its_earlier_one_and_what_comes_over_the_earli
         ..greeting(name, 9)
     };
     assert_eq!(Hand::link(&node, earlier).err(), Some(Refusal::Stale));
+}
+
+#[test]
+fn a_node_says_which_link_of_its_peer_it_had_last_and_believes_what_its_peer_says_of_that() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = "crossed@1-hand";
+    let node = Node::start(1, options("crossed@1"));
+    node.links.set_peers(vec![PeerAddress {
+        id: NodeId(2),
+        name: name.to_owned(),
+        host: "127.0.0.1".to_owned(),
+        port: listener.local_addr().unwrap().port(),
+    }]);
+    let mut others = Vec::new();
+    let (mut first, dialled) = Hand::accept(&listener, name, Lane::Work, &mut others);
+    assert_eq!(dialled.knows, LinkNumber::default());
+    let up = Told::Up(2, Lane::Work, 1);
+    node.book.until("it is used", |told| told.contains(&up));
+    // Both have dialled at once: what the node has dialled is used.
+    assert_eq!(Hand::link(&node, greeting(name, 6)).err(), Some(Refusal::Crossed));
+    // The peer had that link, and has it no more.
+    let mut knows = greeting(name, 7);
+    let known = LinkNumber {
+        incarnation: 1,
+        number: dialled.number,
+    };
+    knows.dialled = knows.dialled.map(|dialled| Dialled {
+        knows: known,
+        ..dialled
+    });
+    let second = Hand::link(&node, knows).unwrap();
+    assert_eq!(first.next(), Some(Received::Goodbye(Some(Refusal::Replaced))));
+    drop(second);
+    let (_third, dialled) = Hand::accept(&listener, name, Lane::Work, &mut others);
+    let known = LinkNumber {
+        incarnation: 1,
+        number: 7,
+    };
+    assert_eq!(dialled.knows, known);
 }
 
 #[test]

@@ -198,6 +198,10 @@ fn what_is_sent_to_a_peer_that_reads_nothing_is_bounded_and_there_is_room_again_
     );
     assert_eq!(one.lane(&two, Lane::Work).counts.frames_dropped, 1);
     assert_eq!(one.send(&two, Lane::Bulk, b"others have room"), Sent::Queued);
+    let longest = one
+        .links
+        .send(NodeId(2), Lane::Bulk, vec![vec![0; 4 << 20].into()]);
+    assert_eq!(longest, Sent::TooLong, "it would cost the link at the other end");
     wire.mend();
     one.book
         .until("there is room", |told| told.contains(&Told::Room(2, Lane::Work)));
