@@ -28,6 +28,9 @@ pub const PROTOCOL: Protocol = Protocol {
 
 /// The links of a node. Between [`Links::start`] and [`Links::stop`] there is one for each lane of each peer, whenever it can be
 /// had.
+///
+/// Whoever starts them stops them before the receiver is let go of: what a receiver holds may hold the links, and their threads
+/// can't end themselves.
 pub struct Links {
     node: Arc<LinkNode>,
     running: Mutex<Option<Running>>,
