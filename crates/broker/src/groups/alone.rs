@@ -4,16 +4,14 @@ use super::handover;
 use super::hosted::{Act, Hosted};
 use super::member::Links;
 use super::node_groups::NodeGroups;
+use super::replicated::Replicated;
 use super::start::{Found, Identity, NotOpened};
 use super::starting::read_together;
-use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
 use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
 use cluster::{Damage, GroupId, Groups, NodeId, Settings};
-use model::QueueSettings;
-use queue::QueueMachine;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -96,12 +94,11 @@ impl Alone {
     pub fn member<M>(
         &mut self,
         identity: Identity,
-        settings: QueueSettings,
-        act: Act,
+        settings: M::Settings,
+        act: Act<M::Effect>,
     ) -> Result<Arc<Hosted<M>>, NotOpened>
     where
-        M: QueueMachine<Ends> + Send + 'static,
-        M::Record: Send,
+        M: Replicated,
     {
         let opened = self.members(vec![(identity, settings, act)]).pop();
         opened.unwrap_or(Err(NotOpened::Damaged(Damage::Open)))
@@ -110,11 +107,10 @@ impl Alone {
     /// Opens members, in their order: for all of them the log is read once. Those that are damaged are not opened.
     pub fn members<M>(
         &mut self,
-        members: Vec<(Identity, QueueSettings, Act)>,
+        members: Vec<(Identity, M::Settings, Act<M::Effect>)>,
     ) -> Vec<Result<Arc<Hosted<M>>, NotOpened>>
     where
-        M: QueueMachine<Ends> + Send + 'static,
-        M::Record: Send,
+        M: Replicated,
     {
         let (mut starting, mut acts) = (Vec::new(), Vec::new());
         for (identity, settings, act) in members {

@@ -1,13 +1,13 @@
 //! A group that has one member left hands its queue back to its node's own journal.
 
-use super::handover::{self, ATTEMPTS, Begun, Contents, Successor, move_out};
+use super::handover::{self, ATTEMPTS, Begun, Contents, Successor};
 use super::host::{ReplicatedHost, State, sort};
 use super::node_groups::NodeGroups;
-use crate::node::ends::Ends;
+use super::replicated::Replicated;
 use crate::node::promise::{Batches, Promise};
 use cluster::GroupId;
 use model::{Journaled, Timestamp};
-use queue::{Effect, HandOver, QueueMachine};
+use queue::{HandOver, store};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use storage::JournalId;
@@ -45,7 +45,7 @@ impl fmt::Debug for Change {
     }
 }
 
-impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
+impl<M: Replicated> ReplicatedHost<M> {
     /// The queue is handed back from now on.
     pub fn begin_back(&mut self, queue: JournalId, successor: Arc<dyn Successor>) {
         let change = Change {
@@ -61,12 +61,12 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         }));
         if let State::Turned(host) = &mut self.state {
             // What an entry's place in the log has made it order, it orders now.
-            host.handle(Timestamp(0), move_out());
+            host.handle(Timestamp(0), M::ask_store(store::Request::MoveOut));
         }
     }
 
     /// Goes on with that, if everything is committed that was decided.
-    pub(super) fn go_back(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
+    pub(super) fn go_back(&mut self, act: &mut dyn FnMut(M::Effect)) {
         let (Some(back), State::Turned(host)) = (&mut self.back, &mut self.state) else {
             return;
         };
@@ -91,7 +91,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
             HandOver::Waits => {}
             HandOver::Elsewhere if back.attempts > 0 => {
                 back.attempts -= 1;
-                host.handle(Timestamp(0), move_out());
+                host.handle(Timestamp(0), M::ask_store(store::Request::MoveOut));
                 host.commit(|effect, journal| sort(effect, journal, act));
             }
             HandOver::Elsewhere => {

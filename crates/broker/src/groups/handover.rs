@@ -17,13 +17,14 @@ use super::hosted::{Act, Hosted};
 use super::member_journal::member_journal;
 use super::member_record::{Head, Remembered, journal_name, journal_of};
 use super::node_groups::NodeGroups;
+use super::replicated::Replicated;
 use super::start::{Found, Identity, NotOpened};
 use crate::node::ends::Ends;
 use crate::node::journal::{NodeLog, append_local, append_note};
 use crate::node::promise::Promise;
 use cluster::{GroupId, Mark};
-use model::{Mutant, QueueSettings};
-use queue::{QueueMachine, Request, store};
+use model::Mutant;
+use queue::{Request, store};
 use std::sync::Arc;
 use storage::{JournalId, Kind, Position, StorageError};
 
@@ -244,7 +245,7 @@ pub trait Successor: Send + Sync {
     fn given_up(&self);
 }
 
-/// Has a machine move everything to segments.
+/// Has a queue's machine move everything to segments.
 pub fn move_out() -> Request<Ends> {
     Request::Store(store::Request::MoveOut)
 }
@@ -279,13 +280,12 @@ pub struct Contents {
 pub fn open<M>(
     groups: &Arc<NodeGroups>,
     identity: Identity,
-    settings: QueueSettings,
+    settings: M::Settings,
     contents: Contents,
-    act: Act,
+    act: Act<M::Effect>,
 ) -> Result<Arc<Hosted<M>>, NotOpened>
 where
-    M: QueueMachine<Ends> + Send + 'static,
-    M::Record: Send,
+    M: Replicated,
 {
     let log = &groups.node().log;
     let record = log.read(contents.position).map_err(NotOpened::Unreadable)?;

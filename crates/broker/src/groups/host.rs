@@ -1,19 +1,17 @@
 //! The host of a machine of which several nodes have a copy: it follows, or decides.
 
 use super::back::Back;
-use super::handover::ends_something;
 use super::journal::ReplicatedJournal;
 use super::member::News;
 use super::member_journal::MemberJournal;
 use super::node_groups::NodeGroups;
 use super::replay::Replay;
+use super::replicated::Replicated;
 use super::transfer::{Next, Transfers, part};
-use crate::node::ends::Ends;
 use crate::node::host::Host;
 use cluster::{Committed, GroupId, Mark, MemberId};
-use model::{Index, Journaled, Mutant, QueueSettings, Timestamp};
+use model::{Index, Journaled, Mutant, Timestamp};
 use queue::store::{self, LogPlace, Place};
-use queue::{Effect, QueueMachine, Request};
 use std::collections::{HashSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
@@ -23,8 +21,8 @@ use storage::{JournalId, Position};
 const NO_TIME: Timestamp = Timestamp(0);
 
 /// A machine of which this node has a copy.
-pub struct ReplicatedHost<M: QueueMachine<Ends>> {
-    pub(super) settings: QueueSettings,
+pub struct ReplicatedHost<M: Replicated> {
+    pub(super) settings: M::Settings,
     pub(super) group: GroupId,
     segments: JournalId,
     pub(super) state: State<M>,
@@ -39,9 +37,11 @@ pub struct ReplicatedHost<M: QueueMachine<Ends>> {
     pub(super) transfers: Transfers,
     /// It is handed back to this node's own journal.
     pub(super) back: Option<Box<Back>>,
+    /// Its machine has taken another one's place, and whoever follows it does not know yet.
+    pub(super) resumed: bool,
 }
 
-pub(super) enum State<M: QueueMachine<Ends>> {
+pub(super) enum State<M: Replicated> {
     Turned(Host<M, ReplicatedJournal<M>>),
     /// The machine had decided what may never be, and is gone; it had these places in segments. Its successor is made of
     /// the last checkpoint and of the log, up to what was applied.
@@ -52,9 +52,9 @@ pub(super) enum State<M: QueueMachine<Ends>> {
     Stopped,
 }
 
-impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
+impl<M: Replicated> ReplicatedHost<M> {
     /// The host of a machine that has applied everything up to `applied`, and follows.
-    pub fn new(settings: QueueSettings, machine: M, own: MemberJournal, applied: Mark) -> Self {
+    pub fn new(settings: M::Settings, machine: M, own: MemberJournal, applied: Mark) -> Self {
         let (group, groups, segments) = (own.group(), own.groups().clone(), own.segments());
         Self {
             settings,
@@ -67,6 +67,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
             generation: 0,
             memory: None,
             back: None,
+            resumed: false,
         }
     }
 
@@ -133,13 +134,13 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         clippy::result_large_err,
         reason = "the caller has made it, and sends it elsewhere"
     )]
-    pub fn handle(&mut self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
-        let of_store = matches!(request, Request::Store(_));
-        if self.back.is_some() && !ends_something(&request) {
+    pub fn handle(&mut self, now: Timestamp, request: M::Request) -> Result<(), M::Request> {
+        let of_store = M::of_store(&request).is_some();
+        if self.back.is_some() && !M::ends_something(&request) {
             return Err(request);
         }
-        if let Request::Store(store::Request::Shrink { memory }) = request {
-            self.memory = Some(memory);
+        if let Some(store::Request::Shrink { memory }) = M::of_store(&request) {
+            self.memory = Some(*memory);
         }
         match &mut self.state {
             State::Turned(host) if host.journal.leads() || of_store => {
@@ -152,15 +153,20 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     }
 
     /// Ends the turn: calls `act` for what may leave already. Afterwards the groups are to be turned, without the host's lock.
-    pub fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
+    pub fn commit(&mut self, act: &mut dyn FnMut(M::Effect)) {
         if let State::Turned(host) = &mut self.state {
+            if mem::take(&mut self.resumed)
+                && let Some(told) = host.machine.resumed()
+            {
+                act(told);
+            }
             host.commit(|effect, journal| sort(effect, journal, act));
             self.go_back(act);
         }
     }
 
     /// Takes what the groups tell: calls `act` for what may leave now. What it can't take yet, it takes later.
-    pub fn take(&mut self, news: Vec<News>, act: &mut dyn FnMut(Effect<Ends>)) {
+    pub fn take(&mut self, news: Vec<News>, act: &mut dyn FnMut(M::Effect)) {
         for news in news {
             let news = self.take_transfer(news);
             self.later.extend(news);
@@ -212,15 +218,15 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     }
 
     /// Has the machine's store move what it needs of the log before this entry, and then the contents written down.
-    fn checkpoint(&mut self, before: LogPlace, act: &mut dyn FnMut(Effect<Ends>)) {
+    fn checkpoint(&mut self, before: LogPlace, act: &mut dyn FnMut(M::Effect)) {
         if let State::Turned(host) = &mut self.state {
-            host.handle(NO_TIME, Request::Store(store::Request::Checkpoint { before }));
+            host.handle(NO_TIME, M::ask_store(store::Request::Checkpoint { before }));
             self.commit(act);
         }
     }
 
     /// The log is asked again for what isn't done now: once it has grown.
-    fn reclaim(&mut self, before: Position, act: &mut dyn FnMut(Effect<Ends>)) {
+    fn reclaim(&mut self, before: Position, act: &mut dyn FnMut(M::Effect)) {
         if let State::Turned(host) = &mut self.state {
             host.journal.reclaim(before);
             let log = &host.journal.groups().node().log;
@@ -229,7 +235,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         }
     }
 
-    fn committed(&mut self, entry: &Committed, act: &mut dyn FnMut(Effect<Ends>)) {
+    fn committed(&mut self, entry: &Committed, act: &mut dyn FnMut(M::Effect)) {
         let State::Turned(host) = &mut self.state else {
             return;
         };
@@ -263,7 +269,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         }
     }
 
-    fn proven(&mut self, term: u64, act: &mut dyn FnMut(Effect<Ends>)) {
+    fn proven(&mut self, term: u64, act: &mut dyn FnMut(M::Effect)) {
         if let State::Turned(host) = &mut self.state {
             host.journal.proven(term);
             host.let_go(|effect, journal| sort(effect, journal, act));
@@ -299,7 +305,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 
     /// Here is the next machine; then it takes what it was told meanwhile. What its predecessor had in segments and it has not,
     /// is needed no more.
-    pub fn replayed(&mut self, machine: M, act: &mut dyn FnMut(Effect<Ends>)) {
+    pub fn replayed(&mut self, machine: M, act: &mut dyn FnMut(M::Effect)) {
         match mem::replace(&mut self.state, State::Stopped) {
             State::Replayed(mut journal, mut places) => {
                 let needed: HashSet<Place> = machine.places().into_iter().collect();
@@ -308,6 +314,8 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                     journal.release(places);
                 }
                 self.state = State::Turned(Host::new(machine, journal));
+                self.resumed = true;
+                self.commit(act);
                 self.take(Vec::new(), act);
             }
             other => self.state = other,
@@ -316,19 +324,23 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 }
 
 /// What the message store lets go of is freed once that is remembered; everything else is carried out elsewhere.
-pub(super) fn sort<M: QueueMachine<Ends>>(
-    effect: Effect<Ends>,
+pub(super) fn sort<M: Replicated>(
+    effect: M::Effect,
     journal: &mut ReplicatedJournal<M>,
-    act: &mut dyn FnMut(Effect<Ends>),
+    act: &mut dyn FnMut(M::Effect),
 ) {
-    match effect {
-        Effect::Store(store::Effect::Release { places }) => journal.release(places),
-        other => act(other),
+    match M::ordered_by_store(&effect) {
+        Some(store::Effect::Release { .. }) => {
+            if let Ok(store::Effect::Release { places }) = M::into_store(effect) {
+                journal.release(places);
+            }
+        }
+        _ => act(effect),
     }
 }
 
 /// Has the machine take over what another one has decided; `None` if it can't be read.
-fn follow<M: QueueMachine<Ends>>(host: &mut Host<M, ReplicatedJournal<M>>, entry: &Committed) -> Option<()> {
+fn follow<M: Replicated>(host: &mut Host<M, ReplicatedJournal<M>>, entry: &Committed) -> Option<()> {
     let index = entry.at.index;
     // What has no bytes, the group put there.
     if !entry.record.is_empty() {

@@ -6,6 +6,7 @@ use super::member::{Member, News};
 use super::member_journal::member_journal;
 use super::node_groups::NodeGroups;
 use super::replay::block_at;
+use super::replicated::Replicated;
 use super::transfer::{Order, copy, read_entries, store_entries, without_places};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
@@ -13,8 +14,8 @@ use crate::node::pager::StoreFiles;
 use crate::node::paging::Paged;
 use cluster::{GroupId, MemberId};
 use model::{Block, Index, Journaled, Ranges, Timestamp};
+use queue::Effect;
 use queue::store::{self, LogPlace, Stored};
-use queue::{Effect, QueueMachine, Request};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,11 +23,11 @@ use storage::{JournalId, StorageError};
 
 /// What carries out what the machine orders, apart from what its message store has read and written. Called under the host's
 /// lock, so that its orders keep their order: it asks nothing of the same machine.
-pub type Act = Box<dyn Fn(Effect<Ends>) + Send + Sync>;
+pub type Act<E = Effect<Ends>> = Box<dyn Fn(E) + Send + Sync>;
 
 /// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
-/// before its owner has told it which nodes to hear ([`Request::AwaitNodes`]).
-pub struct Hosted<M: QueueMachine<Ends>> {
+/// before its owner has told it which nodes to hear ([`queue::Request::AwaitNodes`]).
+pub struct Hosted<M: Replicated> {
     myself: Weak<Self>,
     group: GroupId,
     groups: Arc<NodeGroups>,
@@ -37,15 +38,12 @@ pub struct Hosted<M: QueueMachine<Ends>> {
     mail: AtomicBool,
     /// Its next machine is being made.
     replaying: AtomicBool,
-    act: Act,
+    act: Act<M::Effect>,
 }
 
-impl<M: QueueMachine<Ends> + Send + 'static> Hosted<M>
-where
-    M::Record: Send,
-{
+impl<M: Replicated> Hosted<M> {
     /// A machine with its host, which is turned from now on.
-    pub fn new(host: ReplicatedHost<M>, groups: Arc<NodeGroups>, act: Act) -> Arc<Self> {
+    pub fn new(host: ReplicatedHost<M>, groups: Arc<NodeGroups>, act: Act<M::Effect>) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             group: host.group(),
@@ -67,7 +65,7 @@ where
         clippy::result_large_err,
         reason = "the caller has made it, and sends it elsewhere"
     )]
-    pub fn submit(&self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
+    pub fn submit(&self, now: Timestamp, request: M::Request) -> Result<(), M::Request> {
         let mut host = self.lock();
         let taken = host.handle(now, request);
         self.commit(&mut host);
@@ -79,7 +77,7 @@ where
 
     /// Has the machine decide these in one turn, if it decides in this term. Otherwise nothing comes of them, and it
     /// returns false.
-    pub fn submit_in(&self, term: u64, now: Timestamp, requests: Vec<Request<Ends>>) -> bool {
+    pub fn submit_in(&self, term: u64, now: Timestamp, requests: Vec<M::Request>) -> bool {
         let mut host = self.lock();
         let leads = host.term() == Some(term);
         if leads {
@@ -117,23 +115,28 @@ where
     }
 
     /// What the machine of this generation has ordered.
-    fn carry_out(&self, generation: u64, effect: Effect<Ends>) {
+    fn carry_out(&self, generation: u64, effect: M::Effect) {
         let Some(hosted) = self.myself.upgrade() else {
             return;
         };
         let pager = &self.groups.node().pager;
         let store = MemberStore { hosted, generation };
-        match effect {
-            Effect::Store(store::Effect::Load {
+        let ordered = match M::into_store(effect) {
+            Ok(ordered) => ordered,
+            Err(other) => return (self.act)(other),
+        };
+        match ordered {
+            store::Effect::Load {
                 first,
                 source,
                 failures,
-            }) => pager.read(move |files| store.load(files, first, source, failures)),
-            Effect::Store(store::Effect::Store { pieces, durable }) => {
+            } => pager.read(move |files| store.load(files, first, source, failures)),
+            store::Effect::Store { pieces, durable } => {
                 pager.write(move |files| store.store(files, &pieces, durable));
             }
-            Effect::Store(store::Effect::FindElsewhere { seqs }) => self.tell(vec![News::Lacks(seqs)]),
-            other => (self.act)(other),
+            store::Effect::FindElsewhere { seqs } => self.tell(vec![News::Lacks(seqs)]),
+            // The journal has taken them.
+            store::Effect::Release { .. } | store::Effect::Remember(_) | store::Effect::Checkpoint => {}
         }
     }
 
@@ -207,7 +210,7 @@ where
             }
             return;
         }
-        let _ = host.handle(self.groups.node().now(), Request::Store(request));
+        let _ = host.handle(self.groups.node().now(), M::ask_store(request));
         self.commit(&mut host);
         drop(host);
         self.look();
@@ -289,10 +292,7 @@ where
     }
 }
 
-impl<M: QueueMachine<Ends> + Send + 'static> Member for Hosted<M>
-where
-    M::Record: Send,
-{
+impl<M: Replicated> Member for Hosted<M> {
     fn tell(&self, news: Vec<News>) {
         self.inbox
             .lock()
@@ -307,15 +307,12 @@ where
 }
 
 /// The message store of a machine: its answers are for this one of several that follow each other.
-struct MemberStore<M: QueueMachine<Ends>> {
+struct MemberStore<M: Replicated> {
     hosted: Arc<Hosted<M>>,
     generation: u64,
 }
 
-impl<M: QueueMachine<Ends> + Send + 'static> MemberStore<M>
-where
-    M::Record: Send,
-{
+impl<M: Replicated> MemberStore<M> {
     /// What was put into segments for contents or bodies that are fetched.
     fn is_stored(&self, files: &StoreFiles, stored: Vec<Stored>, failed: &Ranges) {
         let generation = self.generation;
@@ -330,16 +327,13 @@ where
     }
 }
 
-impl<M: QueueMachine<Ends>> fmt::Debug for MemberStore<M> {
+impl<M: Replicated> fmt::Debug for MemberStore<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", member_journal(self.hosted.group))
     }
 }
 
-impl<M: QueueMachine<Ends> + Send + 'static> Paged for MemberStore<M>
-where
-    M::Record: Send,
-{
+impl<M: Replicated> Paged for MemberStore<M> {
     fn owner(&self) -> JournalId {
         self.hosted.segments
     }

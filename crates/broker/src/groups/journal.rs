@@ -2,13 +2,12 @@
 
 use super::member_journal::{Kept, MemberJournal};
 use super::node_groups::NodeGroups;
-use crate::node::ends::Ends;
+use super::replicated::Replicated;
 use crate::node::journal::Journal;
 use bytes::Bytes;
 use cluster::{Committed, GroupId, Mark, Membership};
 use model::{Index, Journaled, Mutant, Seq};
 use queue::store::{self, LogPlace, Place, Stored};
-use queue::{Effect, QueueMachine};
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ const BESIDE_BLOCK: usize = 256;
 
 /// A machine's part of a group: its leader proposes what it decides, its followers apply what is committed. And what
 /// this node remembers of it for itself.
-pub struct ReplicatedJournal<M: QueueMachine<Ends>> {
+pub struct ReplicatedJournal<M: Replicated> {
     own: MemberJournal,
     /// Up to here the machine has what is committed.
     applied: Mark,
@@ -116,7 +115,7 @@ impl<L> Lead<L> {
     }
 }
 
-impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
+impl<M: Replicated> ReplicatedJournal<M> {
     /// The journal of a machine that has applied everything up to `applied` and goes on applying.
     pub fn new(own: MemberJournal, applied: Mark) -> Self {
         Self {
@@ -332,17 +331,17 @@ impl<M: QueueMachine<Ends>> ReplicatedJournal<M> {
     }
 }
 
-impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal<M> {
-    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<Effect<Ends>>) {
+impl<M: Replicated> Journal<M> for ReplicatedJournal<M> {
+    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>) {
         let (mut moved, mut checkpoint) = (Vec::new(), false);
-        promises.retain(|effect| match effect {
-            Effect::Store(store::Effect::Remember(record)) => {
+        promises.retain(|effect| match M::ordered_by_store(effect) {
+            Some(store::Effect::Remember(record)) => {
                 let mut bytes = Vec::new();
                 M::Local::from(record.clone()).encode(&mut bytes);
                 moved.push(bytes);
                 false
             }
-            Effect::Store(store::Effect::Checkpoint) => {
+            Some(store::Effect::Checkpoint) => {
                 checkpoint = true;
                 false
             }
@@ -372,8 +371,8 @@ impl<M: QueueMachine<Ends>> Journal<M> for ReplicatedJournal<M> {
     }
 
     /// What the message store orders, this node's disk does.
-    fn holds(&self, effect: &Effect<Ends>) -> bool {
-        !matches!(effect, Effect::Store(_))
+    fn holds(&self, effect: &M::Effect) -> bool {
+        M::ordered_by_store(effect).is_none()
     }
 
     fn reached(&self) -> u64 {

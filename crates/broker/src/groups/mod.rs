@@ -44,6 +44,7 @@ mod member_journal;
 mod member_record;
 mod node_groups;
 mod replay;
+mod replicated;
 mod standing;
 mod start;
 mod starting;
@@ -60,6 +61,7 @@ pub use member_journal::{MemberJournal, member_journal};
 pub use member_record::{Head, Remembered};
 pub use node_groups::NodeGroups;
 pub use replay::{Replay, block_at};
+pub use replicated::Replicated;
 pub use start::{Found, Identity, NotOpened};
 pub use starting::{Starting, read_together};
 

@@ -3,13 +3,11 @@
 
 use super::member_journal::Kept;
 use super::member_record::{Head, Remembered};
-use crate::node::ends::Ends;
+use super::replicated::Replicated;
 use crate::node::journal::NodeLog;
 use cluster::{GroupId, entry_of};
-use model::{Block, Index, Journaled, Outcome, QueueSettings, Timestamp};
+use model::{Block, Index, Journaled, Outcome, Timestamp};
 use queue::store::{self, LogPlace};
-use queue::{QueueMachine, Request};
-use std::marker::PhantomData;
 use std::sync::Arc;
 use storage::StorageError;
 
@@ -17,25 +15,23 @@ use storage::StorageError;
 const READ_BYTES: usize = 1 << 20;
 
 /// What makes a machine of checkpoint and log.
-pub struct Replay<M> {
-    settings: QueueSettings,
+pub struct Replay<M: Replicated> {
+    settings: M::Settings,
     group: GroupId,
     kept: Kept,
     to: Index,
     memory: Option<usize>,
-    machine: PhantomData<M>,
 }
 
-impl<M: QueueMachine<Ends>> Replay<M> {
+impl<M: Replicated> Replay<M> {
     /// It has everything up to `to`, which is committed.
-    pub(super) fn new(settings: QueueSettings, group: GroupId, kept: Kept, to: Index) -> Self {
+    pub(super) fn new(settings: M::Settings, group: GroupId, kept: Kept, to: Index) -> Self {
         Self {
             settings,
             group,
             kept,
             to,
             memory: None,
-            machine: PhantomData,
         }
     }
 
@@ -88,7 +84,7 @@ pub(super) struct ReplayedMember<M> {
     to: Index,
 }
 
-impl<M: QueueMachine<Ends>> ReplayedMember<M> {
+impl<M: Replicated> ReplayedMember<M> {
     /// The index of the entry that comes next.
     pub(super) fn next(&self) -> Index {
         self.next
@@ -137,24 +133,24 @@ impl<M: QueueMachine<Ends>> ReplayedMember<M> {
 }
 
 /// An empty machine that something is replayed to. Bodies may take so many bytes of memory.
-pub(super) fn replaying<M: QueueMachine<Ends>>(settings: QueueSettings, memory: Option<usize>) -> M {
+pub(super) fn replaying<M: Replicated>(settings: M::Settings, memory: Option<usize>) -> M {
     let mut machine = M::new(settings);
     if let Some(memory) = memory {
-        let shrink = Request::Store(store::Request::Shrink { memory });
+        let shrink = M::ask_store(store::Request::Shrink { memory });
         machine.handle(Timestamp(0), shrink, &mut Outcome::default());
     }
     machine.replay();
     machine
 }
 
-fn restore<M: QueueMachine<Ends>>(machine: &mut M, record: &[u8]) -> Option<()> {
+fn restore<M: Replicated>(machine: &mut M, record: &[u8]) -> Option<()> {
     let (_, Remembered::Checkpoint(contents)) = Head::decode(record)? else {
         return None;
     };
     machine.apply_local(M::Local::decode(contents)?).map(drop)
 }
 
-fn apply<M: QueueMachine<Ends>>(machine: &mut M, index: Index, payload: &[u8]) -> Option<()> {
+fn apply<M: Replicated>(machine: &mut M, index: Index, payload: &[u8]) -> Option<()> {
     let (at, record) = entry_of(payload)?;
     if at.index != index {
         return None;

@@ -9,12 +9,10 @@ use super::member_journal::{Kept, member_journal};
 use super::member_record::{Head, Remembered, decode_spares};
 use super::node_groups::NodeGroups;
 use super::replay::Replay;
+use super::replicated::Replicated;
 use super::starting::Starting;
-use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use cluster::{Damage, GroupId, Mark, MemberId, Membership, Recovered};
-use model::QueueSettings;
-use queue::QueueMachine;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::{GroupEntry, JournalId, Kind, Position, StorageError};
@@ -111,18 +109,14 @@ impl Found {
     ///
     /// # Errors
     /// It is damaged: nothing was changed, and nothing counts that it has promised.
-    pub(super) fn begin<M: QueueMachine<Ends>>(
+    pub(super) fn begin<M: Replicated>(
         self,
         groups: &Arc<NodeGroups>,
         identity: Identity,
-        settings: QueueSettings,
+        settings: M::Settings,
     ) -> Result<Starting<M>, NotOpened> {
         self.check(&groups.node().log, &identity)?;
         let Identity { group, me, members } = identity;
-        let settings = QueueSettings {
-            replicated: true,
-            ..settings
-        };
         let mut recovered = match &self.kept.checkpoint {
             Some((_, head)) => Recovered::at(me, head.at, head.at.index, head.members.clone()),
             None => Recovered::new_group(me, members.clone()),

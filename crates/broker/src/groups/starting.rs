@@ -8,24 +8,22 @@ use super::member_journal::{Kept, MemberJournal, member_journal};
 use super::member_record::Head;
 use super::node_groups::NodeGroups;
 use super::replay::ReplayedMember;
+use super::replicated::Replicated;
 use super::start::{NotOpened, Terms};
-use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::stored_place;
 use bytes::Bytes;
 use cluster::{GroupId, Recovered};
-use model::QueueSettings;
-use queue::QueueMachine;
 use queue::store::Stored;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use storage::{GroupEntry, StorageError};
 
 /// A member whose entries come.
-pub struct Starting<M> {
+pub struct Starting<M: Replicated> {
     pub(super) groups: Arc<NodeGroups>,
     pub(super) group: GroupId,
-    pub(super) settings: QueueSettings,
+    pub(super) settings: M::Settings,
     pub(super) replayed: ReplayedMember<M>,
     pub(super) recovered: Recovered,
     /// How far the contents go.
@@ -36,7 +34,7 @@ pub struct Starting<M> {
     pub(super) at_start: bool,
 }
 
-impl<M: QueueMachine<Ends>> Starting<M> {
+impl<M: Replicated> Starting<M> {
     /// The log has this of the group; it is taken if it is the entry that comes next.
     fn show(&mut self, payload: &[u8]) -> Result<(), NotOpened> {
         match GroupEntry::decode(payload) {
@@ -71,11 +69,7 @@ impl<M: QueueMachine<Ends>> Starting<M> {
     ///
     /// # Errors
     /// It is damaged.
-    pub fn finish(mut self, act: Act) -> Result<Arc<Hosted<M>>, NotOpened>
-    where
-        M: Send + 'static,
-        M::Record: Send,
-    {
+    pub fn finish(mut self, act: Act<M::Effect>) -> Result<Arc<Hosted<M>>, NotOpened> {
         self.read_rest()?;
         let Self {
             groups,
@@ -108,7 +102,7 @@ impl<M: QueueMachine<Ends>> Starting<M> {
 
 /// Shows what the log has of these members' groups to each of them, in one pass. What the pass can't read, each reads by itself
 /// afterwards.
-pub fn read_together<M: QueueMachine<Ends>>(log: &NodeLog, members: &mut [Result<Starting<M>, NotOpened>]) {
+pub fn read_together<M: Replicated>(log: &NodeLog, members: &mut [Result<Starting<M>, NotOpened>]) {
     let mut by_group: BTreeMap<u64, &mut Result<Starting<M>, NotOpened>> = BTreeMap::new();
     let mut begin = None;
     for member in members {

@@ -8,17 +8,16 @@ use super::next::{Contents, Next};
 use super::transfers::{Order, Purpose};
 use crate::groups::host::{ReplicatedHost, State};
 use crate::groups::member::News;
-use crate::node::ends::Ends;
+use crate::groups::replicated::Replicated;
 use crate::node::host::Host;
 use bytes::Bytes;
 use cluster::{Mark, Membership, NodeId};
 use model::{Ranges, Timestamp};
 use queue::store::{self, Place, Stored};
-use queue::{Effect, QueueMachine, Request};
 use std::mem;
 use storage::Position;
 
-impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
+impl<M: Replicated> ReplicatedHost<M> {
     /// Takes news that are about transfers; hands back those that aren't.
     pub(in crate::groups) fn take_transfer(&mut self, news: News) -> Option<News> {
         match news {
@@ -120,7 +119,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 "{group:?}: {} messages can be read on no node, and are given up",
                 seqs.count()
             );
-            host.handle(now, Request::GiveUp { seqs });
+            host.handle(now, M::give_up(seqs));
         }
     }
 
@@ -218,7 +217,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
             (State::Fetching(next), _) => next.stored(pieces),
             (State::Turned(host), Purpose::Lacking) => {
                 self.transfers.lacking = self.transfers.lacking.without(&Stored::seqs(&pieces));
-                host.handle(Timestamp(0), Request::Store(store::Request::Found { pieces }));
+                host.handle(Timestamp(0), M::ask_store(store::Request::Found { pieces }));
             }
             _ => return pieces,
         }
@@ -312,6 +311,7 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
                 }
                 let (machine, journal) = next.install();
                 self.state = State::Turned(Host::new(machine, journal));
+                self.resumed = true;
                 tracing::info!(
                     area = "groups",
                     "{group:?}: contents at {} are installed",
@@ -364,13 +364,13 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
 }
 
 /// What a host is made of, and the places in segments that its machine had or was about to give back.
-pub(in crate::groups) fn part<M: QueueMachine<Ends>>(
+pub(in crate::groups) fn part<M: Replicated>(
     host: Host<M, crate::groups::journal::ReplicatedJournal<M>>,
 ) -> (M, crate::groups::journal::ReplicatedJournal<M>, Vec<Place>) {
     let (machine, mut journal, held) = host.step_down();
     journal.deposed();
-    let released = held.filter_map(|effect| match effect {
-        Effect::Store(store::Effect::Release { places }) => Some(places),
+    let released = held.filter_map(|effect| match M::into_store(effect) {
+        Ok(store::Effect::Release { places }) => Some(places),
         _ => None,
     });
     let places = machine.places().into_iter().chain(released.flatten());

@@ -3,10 +3,9 @@
 use crate::groups::journal::ReplicatedJournal;
 use crate::groups::member_record::{Head, Remembered};
 use crate::groups::replay::replaying;
-use crate::node::ends::Ends;
+use crate::groups::replicated::Replicated;
 use cluster::{Mark, Membership};
-use model::{Journaled, Mutant, QueueSettings, Ranges};
-use queue::QueueMachine;
+use model::{Journaled, Mutant, Ranges};
 use queue::store::{self, Piece, Place, Stored};
 use std::collections::HashSet;
 
@@ -20,9 +19,9 @@ pub struct Contents<M> {
     machine: M,
 }
 
-impl<M: QueueMachine<Ends>> Contents<M> {
+impl<M: Replicated> Contents<M> {
     /// Makes a machine of them, which has no bodies. `None` if they are not what they are said to be.
-    pub fn read(settings: QueueSettings, memory: Option<usize>, at: Mark, said: &[u8]) -> Option<Self> {
+    pub fn read(settings: M::Settings, memory: Option<usize>, at: Mark, said: &[u8]) -> Option<Self> {
         let (head, Remembered::Checkpoint(contents)) = Head::decode(said)? else {
             return None;
         };
@@ -42,7 +41,7 @@ impl<M: QueueMachine<Ends>> Contents<M> {
 }
 
 /// A record of a checkpoint as peers are sent it: without places.
-pub fn without_places<M: QueueMachine<Ends>>(record: &[u8]) -> Option<(Mark, Vec<u8>)> {
+pub fn without_places<M: Replicated>(record: &[u8]) -> Option<(Mark, Vec<u8>)> {
     let (head, Remembered::Checkpoint(contents)) = Head::decode(record)? else {
         return None;
     };
@@ -54,7 +53,7 @@ pub fn without_places<M: QueueMachine<Ends>>(record: &[u8]) -> Option<(Mark, Vec
 }
 
 /// See the module.
-pub struct Next<M: QueueMachine<Ends>> {
+pub struct Next<M: Replicated> {
     pub journal: ReplicatedJournal<M>,
     contents: Contents<M>,
     /// Its predecessor, as long as some of the bodies that it has in the log only were not copied.
@@ -65,7 +64,7 @@ pub struct Next<M: QueueMachine<Ends>> {
     todo: Ranges,
 }
 
-impl<M: QueueMachine<Ends>> Next<M> {
+impl<M: Replicated> Next<M> {
     /// Takes over what its predecessor has in segments, in these places, and what was fetched before.
     pub fn new(contents: Contents<M>, before: M, places: Vec<Place>, journal: ReplicatedJournal<M>) -> Self {
         let (stored, spares) = (before.stored(), journal.kept().spares.clone());
