@@ -20,7 +20,7 @@
 //! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`cache`], [`queue`], [`binding`], [`policy`],
 //! [`routing`] (how keys and headers find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what),
 //! [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
-//! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
+//! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together; [`shared`] for several nodes.
 
 pub mod arguments;
 pub mod binding;
@@ -42,6 +42,7 @@ pub mod record;
 pub mod refusal;
 pub mod request;
 pub mod routing;
+pub mod shared;
 pub mod topic_permission;
 pub mod user;
 pub mod vhost;

@@ -33,7 +33,7 @@ pub struct Catalog<R> {
     /// Clients' queues that are not durable, by what they end with.
     transient: BTreeSet<(Lifetime, QueueId)>,
     /// The next queue gets this id.
-    next_queue: u64,
+    pub(crate) next_queue: u64,
     /// During replay between a snapshot's start and its end: what was changed meanwhile.
     deferred: Option<Vec<Record>>,
     replies: PhantomData<fn(R)>,

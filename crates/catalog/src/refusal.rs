@@ -166,6 +166,8 @@ pub enum Refusal {
     InvalidName { name: String, reason: String },
     /// A defect of this broker.
     Internal { reason: String },
+    /// What another node has refused, in its words.
+    Told { kind: RefusalKind, text: String },
     /// The catalog has not decided yet: to be asked again when its answer is here. No client hears of it.
     Undecided,
 }
@@ -209,6 +211,7 @@ impl Refusal {
             Self::ChannelLimit { .. } | Self::NodeChannelLimit { .. } | Self::ConsumerLimit { .. } => {
                 RefusalKind::NotAllowed
             }
+            Self::Told { kind, .. } => *kind,
             Self::Internal { .. } | Self::Undecided => RefusalKind::Internal,
         }
     }
@@ -262,7 +265,8 @@ impl fmt::Display for Refusal {
             | Self::InvalidBinding { text }
             | Self::InvalidMessage { text }
             | Self::InvalidLimit { text }
-            | Self::ObjectLimit { text } => f.write_str(text),
+            | Self::ObjectLimit { text }
+            | Self::Told { text, .. } => f.write_str(text),
             Self::InvalidArgument(argument) => argument.fmt(f),
             // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
             Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),

@@ -67,10 +67,20 @@ pub enum Mutant {
     HandsOverLater,
     /// A group is forgotten before the queue's own journal has its contents.
     ForgetsBefore,
+    /// A request to the catalog that was decided already is decided again.
+    CatalogForgets,
+    /// Whoever changes the catalog is answered before nodes with a lease have applied that.
+    CatalogAnswersEarly,
+    /// A new leader of the catalog does not wait for leases that others gave.
+    CatalogWaitsForNobody,
+    /// A lease on the catalog is counted from when the answer came.
+    LeaseFromAnswer,
+    /// A lease on the catalog is given without a proof that nobody else leads.
+    LeaseUnproven,
 }
 
 impl Mutant {
-    /// All of them, but for [`Self::OF_HANDOVER`].
+    /// All of them, but for [`Self::OF_HANDOVER`] and [`Self::OF_CATALOG`].
     pub const ALL: [Self; 26] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
@@ -102,6 +112,15 @@ impl Mutant {
 
     /// Those of a queue whose journal becomes another one.
     pub const OF_HANDOVER: [Self; 3] = [Self::HandsOverBefore, Self::HandsOverLater, Self::ForgetsBefore];
+
+    /// Those of a catalog that several nodes agree on.
+    pub const OF_CATALOG: [Self; 5] = [
+        Self::CatalogForgets,
+        Self::CatalogAnswersEarly,
+        Self::CatalogWaitsForNobody,
+        Self::LeaseFromAnswer,
+        Self::LeaseUnproven,
+    ];
 
     /// Whether this is done wrong in this thread.
     #[inline]
