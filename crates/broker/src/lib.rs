@@ -110,7 +110,7 @@ pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
 pub use session::{OpenRefusal, Session};
-pub use topology::{CatalogLeader, Done, Question};
+pub use topology::{CatalogLeader, Done, Question, Sharing};
 
 pub use catalog::ConsumerArguments;
 pub use catalog::arguments::takes as takes_argument;

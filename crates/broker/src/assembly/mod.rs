@@ -156,6 +156,9 @@ impl LogFollower for Broker {
     }
 
     fn checkpoint(self: Arc<Self>, journals: Vec<JournalId>, before: Position) {
+        if let Some(groups) = self.groups() {
+            groups.reclaim(&journals, before);
+        }
         let pager = &self.node().pager;
         for journal in journals {
             match JournalOf::known(journal) {

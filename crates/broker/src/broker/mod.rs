@@ -6,25 +6,29 @@ pub mod open_sessions;
 pub mod passwords;
 pub mod replies;
 pub mod service;
+mod shared_catalog;
 pub mod usage;
 
 use crate::broker::open_sessions::OpenSessions;
 use crate::broker::passwords::Passwords;
 use crate::broker::replies::Replies;
 use crate::broker::service::Service;
+use crate::broker::shared_catalog::CatalogFollower;
 use crate::broker::usage::Usages;
 use crate::clients::access::Authority;
 use crate::clients::alarms::{AlarmReason, Alarms};
 use crate::events::firehose::Firehose;
 use crate::events::watchers::Watcher;
 use crate::events::{Events, Happening};
+use crate::groups::catalog::SharedCatalog;
+use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
 use crate::queues::JournalOf;
 use crate::queues::{Peers, Registry};
 use crate::topology::caches::Caches;
-use crate::topology::{CatalogLeader, Topology};
+use crate::topology::{CatalogLeader, Sharing, Topology};
 use catalog::{Record, View};
 use model::{Index, Limits, QueueId};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -68,6 +72,8 @@ pub struct Broker {
     /// Who decides about logins, if not the catalog alone.
     authority: OnceLock<Arc<dyn Authority>>,
     passwords: Passwords,
+    /// Its members of groups, if it has some.
+    groups: OnceLock<Arc<NodeGroups>>,
     _lock: storage::DirectoryLock,
 }
 
@@ -95,6 +101,7 @@ impl Broker {
             closers: Mutex::default(),
             authority: OnceLock::new(),
             passwords: Passwords::new(options.world.clone()),
+            groups: OnceLock::new(),
             node_name: options.node_name.as_str().into(),
             options,
             _lock: recovered.lock,
@@ -273,6 +280,23 @@ impl Broker {
     /// Takes over what the node decided that this one follows: records of the catalog's journal with their numbers, in order.
     pub fn apply_catalog(&self, records: impl IntoIterator<Item = (Index, Record)>) {
         self.topology().apply(records);
+    }
+
+    /// The members that this node has of groups. Once; whoever calls this has them told of ticks and frames.
+    pub fn replicate(&self, groups: cluster::Groups, links: Arc<dyn Links>) -> Arc<NodeGroups> {
+        let made = || NodeGroups::new(self.node.clone(), groups, links);
+        self.groups.get_or_init(made).clone()
+    }
+
+    pub(crate) fn groups(&self) -> Option<&Arc<NodeGroups>> {
+        self.groups.get()
+    }
+
+    /// The catalog is that of several nodes from now on: it becomes what a group of this node has, which others may join. What is asked
+    /// meanwhile waits. Once; whoever calls this has it told of ticks and frames.
+    pub fn share_catalog(self: &Arc<Self>, sharing: Sharing) -> Arc<SharedCatalog> {
+        let follower = Arc::new(CatalogFollower(Arc::downgrade(self)));
+        self.topology.share(sharing, follower)
     }
 
     /// This node belongs to others from now on. May be called once.

@@ -34,6 +34,7 @@
 
 pub mod alone;
 mod back;
+pub mod catalog;
 pub mod handle;
 pub mod handover;
 mod host;

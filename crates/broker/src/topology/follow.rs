@@ -34,15 +34,18 @@ enum Order {
 impl Orders {
     /// Notes what the catalog orders. Answers are somebody else's.
     pub(super) fn note(&mut self, effect: Effect<u64>, journal: &mut CatalogJournal) {
+        if let (Effect::StopQueue(queue), Some(watch)) = (&effect, &mut journal.watch) {
+            watch.queue_deleted(queue);
+        }
+        self.take(effect);
+    }
+
+    /// The same where nobody watches.
+    pub(super) fn take<R>(&mut self, effect: Effect<R>) {
         match effect {
             Effect::Reply(..) => {}
             Effect::StartQueue(queue) => self.queues.push(Order::Start(queue)),
-            Effect::StopQueue(queue) => {
-                if let Some(watch) = &mut journal.watch {
-                    watch.queue_deleted(&queue);
-                }
-                self.queues.push(Order::Stop(queue));
-            }
+            Effect::StopQueue(queue) => self.queues.push(Order::Stop(queue)),
             Effect::FollowPolicies(vhost) => {
                 self.vhosts.insert(vhost);
             }

@@ -12,10 +12,12 @@ mod happenings;
 mod journal;
 mod places;
 pub(crate) mod policies;
+mod shared;
 
 pub(crate) use decision::{Answered, Decision, no_answer};
 pub use decision::{CatalogLeader, Question};
 pub(crate) use deletion::Deletion;
+pub use shared::Sharing;
 
 use crate::clients::alarms::AlarmReason;
 use crate::clients::outbox::{ChannelId, Outbox, Ticket};
@@ -190,20 +192,25 @@ impl Topology {
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: Request,
     ) -> Decision {
-        let permitted = request.check().and_then(|()| permit());
-        match (permitted, self.leader.get()) {
-            (Err(refusal), _) => Decision::Made(Err(refusal)),
-            (Ok(()), None) => Decision::Made(self.turn(asker, actor, request)),
-            (Ok(()), Some(leader)) => {
-                let Some(request) = request.encode() else {
-                    let reason = "the request is too long for another node".into();
-                    return Decision::Made(Err(Refusal::Internal { reason }));
-                };
-                let question = Arc::<Question>::default();
-                leader.ask(actor, request, question.clone());
-                Decision::Awaited(question)
-            }
+        if let Err(refusal) = request.check().and_then(|()| permit()) {
+            return Decision::Made(Err(refusal));
         }
+        let user = actor.clone();
+        match self.turn(asker, actor, request) {
+            Ok(answered) => Decision::Made(answered),
+            Err(request) => self.ask_leader(user, &request),
+        }
+    }
+
+    /// Asks those who decide, which is not this node's catalog alone.
+    fn ask_leader(&self, user: Option<Arc<str>>, request: &Request) -> Decision {
+        let (Some(leader), Some(request)) = (self.leader.get(), request.encode()) else {
+            let reason = "the request is too long for another node".into();
+            return Decision::Made(Err(Refusal::Internal { reason }));
+        };
+        let question = Arc::<Question>::default();
+        leader.ask(user, request, question.clone());
+        Decision::Awaited(question)
     }
 
     /// Another node decides from now on. Said once, by whoever assembles the node.
@@ -225,7 +232,22 @@ impl Topology {
 
     /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues
     /// that end and what is told of the change, comes once the catalog is free again.
-    fn turn(&self, asker: Option<Asker>, actor: Option<Arc<str>>, request: Request) -> Answered {
+    ///
+    /// # Errors
+    /// Others decide, too, perhaps since a moment: here the request is back.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the caller has made it, and sends it elsewhere"
+    )]
+    fn turn(
+        &self,
+        asker: Option<Asker>,
+        actor: Option<Arc<str>>,
+        request: Request,
+    ) -> Result<Answered, Request> {
+        if self.leader.get().is_some() {
+            return Err(request);
+        }
         let began = self.node.micros();
         let question = self.node.number();
         let change = kind_of(&request);
@@ -239,6 +261,9 @@ impl Topology {
         let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = events.map(|_| Watch::new(self.view(), actor));
+        if self.leader.get().is_some() {
+            return Err(request);
+        }
         host.journal.begin(asker, watch);
         host.handle(self.node.now(), request.asked_by(question));
         host.commit(|effect, journal| match effect {
@@ -253,12 +278,12 @@ impl Topology {
         self.node.work.changes(change).record(took);
         if durable.is_some() && self.node.log.failed() {
             // What was promised with this ticket never comes.
-            return Err(Refusal::Internal {
+            return Ok(Err(Refusal::Internal {
                 reason: AlarmReason::LogFailed.to_string(),
-            });
+            }));
         }
-        let value = answer.unwrap_or_else(|| Err(no_answer()))?;
-        Ok(Done { value, durable })
+        let value = answer.unwrap_or_else(|| Err(no_answer()));
+        Ok(value.map(|value| Done { value, durable }))
     }
 
     /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them
@@ -268,12 +293,12 @@ impl Topology {
     /// # Errors
     /// Another node decides; or one is refused although the copy took it, which is a defect, and those before it are in force.
     pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
+        let events = self.watched();
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if self.leader.get().is_some() {
             let reason = "many changes at once are made only on the node that decides".into();
             return Err(Refusal::Internal { reason });
         }
-        let events = self.watched();
-        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if host.machine.view().generation() != generation {
             return Ok(false);
         }
@@ -321,6 +346,9 @@ impl Topology {
     /// Has the catalog write everything down again, so that the log may use its oldest file again. Takes as long as the disk
     /// does; others may ask the catalog meanwhile.
     pub fn checkpoint(&self) {
+        if self.leader.get().is_some() {
+            return;
+        }
         if let Err(reason) = self.write_snapshot() {
             tracing::error!(
                 area = "catalog",
@@ -331,7 +359,9 @@ impl Topology {
 
     fn write_snapshot(&self) -> Result<(), String> {
         let text = |refusal: Refusal| refusal.to_string();
-        let started = self.turn(None, None, Request::StartSnapshot);
+        // What several nodes agree on has its journal and its checkpoints there.
+        let over = |_: Request| "its journal is another one by now".to_owned();
+        let started = self.turn(None, None, Request::StartSnapshot).map_err(over)?;
         let Answer::Snapshot(view) = started.map_err(text)?.value else {
             return Err("the catalog has nothing to write down".into());
         };
@@ -341,14 +371,13 @@ impl Topology {
             if facts.is_empty() {
                 break;
             }
-            self.turn(None, None, Request::ContinueSnapshot { facts })
-                .map_err(text)?;
+            let written = self.turn(None, None, Request::ContinueSnapshot { facts });
+            written.map_err(over)?.map_err(text)?;
             // No faster than the disk: what others append must not wait behind all of it.
             self.node.log.sync().map_err(|error| error.to_string())?;
         }
-        self.turn(None, None, Request::FinishSnapshot)
-            .map(|_| ())
-            .map_err(text)
+        let finished = self.turn(None, None, Request::FinishSnapshot);
+        finished.map_err(over)?.map(|_| ()).map_err(text)
     }
 
     /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have

@@ -1,0 +1,203 @@
+//! Leases on the catalog: a node that has one may believe its copy.
+//!
+//! The holder counts a lease from when it sent the question, its leader from when it answered, so no clock is compared with
+//! another one. Clocks may run apart by a tenth ([`DRIFT_MS`] of [`LEASE_MS`]).
+
+use cluster::NodeId;
+use model::Mutant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How long a lease lasts, in milliseconds of the holder's clock.
+pub const LEASE_MS: u64 = 400;
+
+/// So much longer the leader waits for it, in milliseconds of its own.
+pub const DRIFT_MS: u64 = 40;
+
+/// So many questions may be without an answer; those before count no more.
+const QUESTIONS: usize = 8;
+
+/// What a node has of leases.
+#[derive(Default)]
+pub struct Holder {
+    /// The questions that have no answer, with when they were sent.
+    asked: VecDeque<(u64, u64)>,
+    rounds: u64,
+    /// Until when they last, and from which version on they count.
+    leases: Vec<(u64, u64)>,
+}
+
+impl Holder {
+    /// Asks for a lease: the number of the question.
+    pub fn ask(&mut self, now_ms: u64) -> u64 {
+        self.rounds += 1;
+        self.asked.push_back((self.rounds, now_ms));
+        if self.asked.len() > QUESTIONS {
+            self.asked.pop_front();
+        }
+        self.rounds
+    }
+
+    /// The answer to this question: it counts once the version `least` is applied.
+    pub fn granted(&mut self, round: u64, least: u64, now_ms: u64) {
+        let Some(at) = self.asked.iter().position(|(asked, _)| *asked == round) else {
+            return;
+        };
+        let sent = self.asked.drain(..=at).next_back().map_or(0, |(_, sent)| sent);
+        let sent = match Mutant::LeaseFromAnswer.is_on() {
+            true => now_ms,
+            false => sent,
+        };
+        self.leases.retain(|(until, _)| *until > now_ms);
+        self.leases.push((sent + LEASE_MS, least));
+    }
+
+    /// Until when the copy may be believed that has this version, in milliseconds.
+    pub fn fresh_until(&self, version: u64) -> u64 {
+        let counting = self.leases.iter().filter(|(_, least)| *least <= version);
+        counting.map(|(until, _)| *until).max().unwrap_or(0)
+    }
+}
+
+/// What a leader knows of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    start: u64,
+    /// Until when it may have a lease.
+    until: u64,
+    /// What it has applied.
+    applied: u64,
+}
+
+/// The leases that a leader has given or has to wait for.
+pub struct Grants {
+    term: u64,
+    /// Whatever has been answered by those who led before is not above this.
+    least: u64,
+    everywhere: u64,
+    nodes: BTreeMap<NodeId, Held>,
+    /// Nodes that wait until a version is everywhere.
+    waiting: BTreeMap<u64, BTreeSet<NodeId>>,
+}
+
+impl Grants {
+    /// A leader begins in this term, with this version, which has everything that was committed before. Each of these nodes may have
+    /// a lease from somebody else.
+    pub fn new(term: u64, version: u64, peers: impl Iterator<Item = NodeId>, now_ms: u64) -> Self {
+        let held = Held {
+            until: now_ms + LEASE_MS + DRIFT_MS,
+            ..Held::default()
+        };
+        let waits = !Mutant::CatalogWaitsForNobody.is_on();
+        Self {
+            term,
+            least: version,
+            everywhere: 0,
+            nodes: peers.filter(|_| waits).map(|node| (node, held)).collect(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// In which term it leads.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// A start of a node has applied this version.
+    pub fn heard(&mut self, node: NodeId, start: u64, applied: u64) {
+        let held = self.nodes.entry(node).or_default();
+        if start > held.start {
+            // What an earlier start was given has ended with it.
+            held.start = start;
+            held.applied = 0;
+        }
+        if start == held.start {
+            held.applied = held.applied.max(applied);
+        }
+    }
+
+    /// Gives a node a lease: from which version on it counts. `None` to an earlier start.
+    pub fn grant(&mut self, node: NodeId, start: u64, now_ms: u64) -> Option<u64> {
+        let held = self.nodes.get_mut(&node).filter(|held| held.start == start)?;
+        held.until = held.until.max(now_ms + LEASE_MS + DRIFT_MS);
+        Some(self.least.max(self.everywhere))
+    }
+
+    /// This node waits for the answer to a change.
+    pub fn wait(&mut self, node: NodeId, version: u64) {
+        self.waiting.entry(version).or_default().insert(node);
+    }
+
+    /// What is everywhere, if this leader has applied that version.
+    pub fn reaches(&self, version: u64, now_ms: u64) -> u64 {
+        if Mutant::CatalogAnswersEarly.is_on() {
+            return version;
+        }
+        let lasting = self.nodes.values().filter(|held| held.until > now_ms);
+        let lowest = lasting.map(|held| held.applied).min();
+        lowest
+            .map_or(version, |lowest| lowest.min(version))
+            .max(self.everywhere)
+    }
+
+    /// This is everywhere: who waited for it.
+    pub fn advance(&mut self, everywhere: u64) -> BTreeSet<NodeId> {
+        self.everywhere = self.everywhere.max(everywhere);
+        let later = self.waiting.split_off(&(self.everywhere + 1));
+        let reached = std::mem::replace(&mut self.waiting, later);
+        reached.into_values().flatten().collect()
+    }
+
+    /// What is everywhere.
+    pub fn everywhere(&self) -> u64 {
+        self.everywhere
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    #[test]
+    fn a_lease_counts_from_the_question_and_once_what_was_answered_is_applied() {
+        let mut holder = Holder::default();
+        let (lost, round) = (holder.ask(0), holder.ask(100));
+        holder.granted(round, 7, 350);
+        assert_eq!((holder.fresh_until(6), holder.fresh_until(7)), (0, 500));
+        holder.granted(lost, 0, 360);
+        assert_eq!(holder.fresh_until(6), 0, "a later answer has come");
+        holder.granted(round, 0, 360);
+        assert_eq!(holder.fresh_until(6), 0, "it has been answered");
+        let next = holder.ask(400);
+        holder.granted(next, 9, 410);
+        assert_eq!((holder.fresh_until(8), holder.fresh_until(9)), (500, 800));
+    }
+
+    #[test]
+    fn a_change_is_everywhere_once_all_who_may_have_a_lease_have_applied_it_or_it_has_run_out() {
+        let mut grants = Grants::new(1, 5, [A, B].into_iter(), 0);
+        assert_eq!(grants.reaches(6, 439), 0, "leases of whoever led before");
+        grants.heard(A, 1, 6);
+        assert_eq!(grants.reaches(6, 439), 0);
+        grants.heard(B, 1, 5);
+        assert_eq!(grants.reaches(6, 439), 5);
+        grants.wait(A, 6);
+        assert!(grants.advance(5).is_empty());
+        assert_eq!(grants.grant(B, 1, 300), Some(5));
+        assert_eq!((grants.reaches(6, 739), grants.reaches(6, 740)), (5, 6));
+        assert_eq!(grants.advance(6), BTreeSet::from([A]));
+        assert_eq!(grants.grant(B, 1, 800), Some(6));
+        assert_eq!(grants.reaches(7, 900), 6, "it does not fall back");
+    }
+
+    #[test]
+    fn a_grant_asks_for_all_that_was_committed_before_its_leader_began() {
+        let mut grants = Grants::new(1, 5, [A].into_iter(), 0);
+        grants.heard(A, 1, 0);
+        assert_eq!(grants.grant(A, 1, 1), Some(5));
+        grants.heard(A, 2, 0);
+        assert_eq!(grants.grant(A, 1, 2), None, "an earlier start");
+    }
+}

@@ -1,0 +1,552 @@
+//! The catalog of several nodes, as one of them has it: its requests, its lease, and what it does when it leads.
+//!
+//! A request goes to whoever leads, which may be this node; the answer comes with the record that the group commits. It is given
+//! once every node that may believe its copy has applied that record. See `docs/decisions/0045`.
+//!
+//! # Which lock is taken under which
+//!
+//! The host's lock, and under it that of the desk, for as long as something is put in or taken out. Who follows is told, answers are
+//! given and frames are sent without either.
+
+mod frame;
+mod leases;
+mod member;
+mod requests;
+
+pub use frame::{FRAME_LIMIT, Frame};
+pub use leases::{DRIFT_MS, LEASE_MS};
+pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
+pub use requests::{Look, PATIENCE_MS, Reply};
+
+use super::hosted::{Act, Hosted};
+use super::node_groups::NodeGroups;
+use bytes::Bytes;
+use catalog::shared::{Contents, Happened, Numbered, Sender};
+use cluster::NodeId;
+use leases::{Grants, Holder};
+use model::Mutant;
+use requests::{Requests, framed};
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+
+/// Who follows what is decided on this node. Called in the order of the decisions, by one thread at a time, without a lock that
+/// anybody needs who asks the catalog.
+pub trait Follower: Send + Sync {
+    /// These requests were decided.
+    fn happened(&self, happened: &[Happened]);
+
+    /// This exists now, and is not older than what was told before: some of what led to it was not told.
+    fn resumed(&self, contents: &Contents);
+}
+
+/// The way to the other nodes' catalogs.
+pub trait CatalogLinks: Send + Sync {
+    /// Sends a frame of at most [`FRAME_LIMIT`] bytes; it may be lost. Called without a lock.
+    fn send(&self, to: NodeId, frame: Bytes);
+}
+
+/// See the module.
+pub struct SharedCatalog {
+    myself: Weak<Self>,
+    me: NodeId,
+    groups: Arc<NodeGroups>,
+    links: Arc<dyn CatalogLinks>,
+    follower: Arc<dyn Follower>,
+    hosted: OnceLock<Arc<Hosted<CatalogMember>>>,
+    desk: Mutex<Desk>,
+    /// Somebody tells who follows.
+    telling: Mutex<()>,
+    /// Something has come that is to be looked at.
+    called: AtomicBool,
+    /// Until when the node may believe its copy, in milliseconds of its clock.
+    fresh_until: AtomicU64,
+}
+
+struct Desk {
+    requests: Requests,
+    holder: Holder,
+    /// What is committed and was not told to who follows.
+    inbox: Vec<Told>,
+    /// What this node knows to be committed.
+    committed: u64,
+    /// What this node has applied: it was told to who follows.
+    version: u64,
+    /// What of it the leader was told.
+    told: u64,
+    leader: Option<NodeId>,
+    /// If it is this one.
+    grants: Option<Grants>,
+    /// All nodes that may have leases.
+    peers: BTreeSet<NodeId>,
+    out: Vec<(NodeId, Frame)>,
+}
+
+/// What became of the catalog.
+enum Told {
+    Happened(Box<Happened>),
+    Resumed(Box<Contents>),
+}
+
+/// What is to be done without a lock.
+struct Work {
+    frames: Vec<(NodeId, Bytes)>,
+    here: Vec<Request>,
+    looks: Vec<(u64, Look)>,
+    answers: Vec<(Reply, catalog::shared::Said)>,
+}
+
+impl SharedCatalog {
+    /// The catalog of the node that these groups belong to, among these nodes. Next, its member is opened with
+    /// [`SharedCatalog::act`], and handed over with [`SharedCatalog::opened`].
+    pub fn new(
+        groups: Arc<NodeGroups>,
+        links: Arc<dyn CatalogLinks>,
+        follower: Arc<dyn Follower>,
+        peers: impl IntoIterator<Item = NodeId>,
+    ) -> Arc<Self> {
+        let (me, start) = groups.me();
+        let sender = Sender {
+            node: me.0.into(),
+            start,
+        };
+        let mut peers: BTreeSet<NodeId> = peers.into_iter().collect();
+        peers.insert(me);
+        Arc::new_cyclic(|myself| Self {
+            myself: myself.clone(),
+            me,
+            groups,
+            links,
+            follower,
+            hosted: OnceLock::new(),
+            desk: Mutex::new(Desk {
+                requests: Requests::new(sender),
+                holder: Holder::default(),
+                inbox: Vec::new(),
+                committed: 0,
+                version: 0,
+                told: 0,
+                leader: None,
+                grants: None,
+                peers,
+                out: Vec::new(),
+            }),
+            telling: Mutex::default(),
+            called: AtomicBool::new(false),
+            fresh_until: AtomicU64::new(0),
+        })
+    }
+
+    /// What carries out what the machine orders.
+    pub fn act(&self) -> Act<Effect> {
+        let myself = self.myself.clone();
+        Box::new(move |effect| {
+            if let Some(shared) = myself.upgrade() {
+                shared.carry_out(effect);
+            }
+        })
+    }
+
+    /// Here is the member. Once, before the groups are turned.
+    pub fn opened(&self, hosted: Arc<Hosted<CatalogMember>>) {
+        hosted.inspect(|machine| self.resume(Box::new(machine.shared().contents())));
+        let _ = self.hosted.set(hosted);
+        self.turn();
+    }
+
+    /// The member, once it is there.
+    pub fn member(&self) -> Option<&Arc<Hosted<CatalogMember>>> {
+        self.hosted.get()
+    }
+
+    /// A node more may have leases, or be asked for them.
+    pub fn add_peer(&self, node: NodeId) {
+        self.desk().peers.insert(node);
+    }
+
+    /// Has a request decided, behind those that were asked before. The reply comes once, on whatever thread: the answer, or a refusal
+    /// if none is known after [`PATIENCE_MS`]. That says nothing about what becomes of it.
+    pub fn ask(&self, request: catalog::Request, reply: Reply) {
+        let now = self.now();
+        self.desk().requests.ask(request, reply, now);
+        self.turn();
+    }
+
+    /// Has somebody look at this node's copy, once it may be believed. The reply comes once, on whatever thread: what was seen, when nobody who
+    /// asks afterwards sees less on any node; or a refusal if that takes longer than [`PATIENCE_MS`].
+    pub fn read(&self, look: Look, reply: Reply) {
+        let now = self.now();
+        self.desk().requests.read(look, reply, now);
+        self.turn();
+    }
+
+    /// Whether this node's copy may be believed: everything was applied here that anybody was told is done. Asked before the copy
+    /// is looked at. One load and a look at the clock.
+    pub fn is_fresh(&self) -> bool {
+        self.now() < self.fresh_until.load(Ordering::Acquire)
+    }
+
+    /// What this node has applied: the number of requests that were decided.
+    pub fn version(&self) -> u64 {
+        self.desk().version
+    }
+
+    /// How many requests have no answer.
+    pub fn waiting(&self) -> usize {
+        self.desk().requests.waiting()
+    }
+
+    /// A tick of the clock, of which there is one each 100 ms.
+    pub fn tick(&self) {
+        let (now, start) = (self.now(), self.groups.me().1);
+        let mut desk = self.desk();
+        if let Some(leader) = desk.leader {
+            let round = desk.holder.ask(now);
+            let applied = desk.version;
+            let lease = Frame::Lease {
+                start,
+                round,
+                applied,
+            };
+            drop(desk);
+            match leader == self.me {
+                true => self.heard(self.me, lease),
+                false => self.links.send(leader, lease.encode()),
+            }
+        } else {
+            drop(desk);
+        }
+        self.turn();
+    }
+
+    /// A frame of a peer that has proven who it is.
+    pub fn receive(&self, from: NodeId, frame: &Bytes) {
+        match Frame::decode(frame) {
+            Some(frame) => self.heard(from, frame),
+            None => tracing::error!(
+                area = "catalog",
+                "node {} says something about the catalog that can't be read",
+                from.0
+            ),
+        }
+        self.turn();
+    }
+
+    fn heard(&self, from: NodeId, frame: Frame) {
+        let Some(hosted) = self.hosted.get() else { return };
+        match frame {
+            Frame::Ask {
+                start,
+                number,
+                below,
+                request,
+            } => {
+                let node = from.0.into();
+                let sender = Sender { node, start };
+                match catalog::Request::decode(&request) {
+                    Some(request) => self.submit(vec![Request::Decide(Numbered {
+                        sender,
+                        number,
+                        below,
+                        request,
+                    })]),
+                    None => tracing::error!(
+                        area = "catalog",
+                        "node {} asks the catalog for something that can't be read",
+                        from.0
+                    ),
+                }
+            }
+            Frame::Lease {
+                start,
+                round,
+                applied,
+            } => {
+                if let Some(grants) = &mut self.desk().grants {
+                    grants.heard(from, start, applied);
+                }
+                if let Some(term) = hosted.term().filter(|_| round > 0) {
+                    let node = from;
+                    let question = Question {
+                        term,
+                        node,
+                        start,
+                        round,
+                    };
+                    match Mutant::LeaseUnproven.is_on() {
+                        true => self.grant(question),
+                        false => self.submit(vec![Request::Prove(question)]),
+                    }
+                }
+            }
+            Frame::Granted {
+                start,
+                round,
+                least,
+                everywhere,
+            } if start == self.groups.me().1 => {
+                let (now, mut desk) = (self.now(), self.desk());
+                desk.holder.granted(round, least, now);
+                desk.requests.everywhere(everywhere);
+            }
+            Frame::Granted { .. } => {}
+            Frame::Reached { everywhere } => self.desk().requests.everywhere(everywhere),
+        }
+    }
+
+    /// Has this decided if this node leads; otherwise nothing comes of it, and whoever asked asks again.
+    fn submit(&self, requests: Vec<Request>) {
+        if let Some(hosted) = self.hosted.get()
+            && let Some(term) = hosted.term()
+        {
+            hosted.submit_in(term, self.groups.node().now(), requests);
+        }
+    }
+
+    /// Called under the host's lock.
+    fn carry_out(&self, effect: Effect) {
+        match effect {
+            Effect::Happened(happened) => {
+                let mut desk = self.desk();
+                desk.committed = happened.version;
+                desk.inbox.push(Told::Happened(happened));
+            }
+            Effect::Resumed(contents) => self.resume(contents),
+            Effect::Proven(question) => self.grant(question),
+            // The journal has taken it.
+            Effect::Store(_) => {}
+        }
+        self.call();
+    }
+
+    fn resume(&self, contents: Box<Contents>) {
+        let mut desk = self.desk();
+        desk.committed = contents.version();
+        desk.inbox.push(Told::Resumed(contents));
+    }
+
+    /// Tells who follows what is committed, unless somebody does, who goes on with what has come meanwhile.
+    fn tell(&self) {
+        while !self.desk().inbox.is_empty() {
+            let _telling = match self.telling.try_lock() {
+                Ok(telling) => telling,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let told = mem::take(&mut self.desk().inbox);
+            let mut happened = Vec::new();
+            for told in told {
+                match told {
+                    Told::Happened(next) => happened.push(*next),
+                    Told::Resumed(contents) => {
+                        self.tell_happened(&mut happened);
+                        self.tell_resumed(&contents);
+                    }
+                }
+            }
+            self.tell_happened(&mut happened);
+        }
+    }
+
+    fn tell_happened(&self, happened: &mut Vec<Happened>) {
+        if happened.is_empty() {
+            return;
+        }
+        self.follower.happened(happened);
+        let mut desk = self.desk();
+        for happened in happened.drain(..) {
+            desk.happened(happened);
+        }
+    }
+
+    fn tell_resumed(&self, contents: &Contents) {
+        self.follower.resumed(contents);
+        let (version, mut desk) = (contents.version(), self.desk());
+        desk.version = version;
+        for (number, said) in contents.kept(desk.requests.sender()) {
+            desk.requests.decided(*number, said.clone(), version);
+        }
+    }
+
+    fn grant(&self, question: Question) {
+        let (now, mut desk) = (self.now(), self.desk());
+        let Question {
+            term,
+            node,
+            start,
+            round,
+        } = question;
+        let grants = desk.grants.as_mut().filter(|grants| grants.term() == term);
+        let Some((least, everywhere)) =
+            grants.and_then(|grants| Some((grants.grant(node, start, now)?, grants.everywhere())))
+        else {
+            return;
+        };
+        if node == self.me {
+            desk.holder.granted(round, least, now);
+            desk.requests.everywhere(everywhere);
+        } else {
+            let granted = Frame::Granted {
+                start,
+                round,
+                least,
+                everywhere,
+            };
+            desk.out.push((node, granted));
+        }
+    }
+
+    /// Has somebody look at what has come: without the host's lock.
+    fn call(&self) {
+        if !self.called.swap(true, Ordering::SeqCst)
+            && let Some(shared) = self.myself.upgrade()
+        {
+            self.groups.node().pager.write(move |_| shared.turn());
+        }
+    }
+
+    /// Does what there is to do: sends, grants, answers.
+    fn turn(&self) {
+        let Some(hosted) = self.hosted.get() else { return };
+        loop {
+            self.called.store(false, Ordering::SeqCst);
+            self.tell();
+            let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
+            let now = self.now();
+            let mut desk = self.desk();
+            desk.led(term, leader, now);
+            let reached = desk.reached(now);
+            drop(desk);
+            // What was found counts for the term in which it was looked for.
+            if hosted.term() != term {
+                continue;
+            }
+            let mut desk = self.desk();
+            let work = desk.work(reached, self.me, now);
+            let fresh_until = desk.holder.fresh_until(desk.version);
+            self.fresh_until.store(fresh_until, Ordering::Release);
+            drop(desk);
+            self.carry(work);
+            if !self.called.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+
+    fn carry(&self, work: Work) {
+        for (to, frame) in work.frames {
+            self.links.send(to, frame);
+        }
+        if !work.here.is_empty() {
+            self.submit(work.here);
+        }
+        for (reply, said) in work.answers {
+            reply(said);
+        }
+        for (number, look) in work.looks {
+            let said = look();
+            let mut desk = self.desk();
+            let version = desk.version;
+            desk.requests.seen(number, said, version);
+            self.called.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.groups.node().world.elapsed().as_millis() as u64
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// Who follows was told this.
+    fn happened(&mut self, happened: Happened) {
+        let Happened {
+            version,
+            sender,
+            number,
+            said,
+            ..
+        } = happened;
+        self.version = version;
+        if sender == self.requests.sender() {
+            self.requests.decided(number, said, version);
+        }
+        if let (Some(grants), Ok(node)) = (&mut self.grants, sender.node.try_into()) {
+            grants.wait(NodeId(node), version);
+        }
+    }
+
+    /// Who leads, as far as is known; `term` if it is this node.
+    fn led(&mut self, term: Option<u64>, leader: Option<NodeId>, now: u64) {
+        if leader != self.leader {
+            self.leader = leader;
+            self.told = 0;
+            self.requests.begin_anew();
+        }
+        match term {
+            None => self.grants = None,
+            Some(term) if self.grants.as_ref().is_none_or(|grants| grants.term() != term) => {
+                let peers = self.peers.iter().copied();
+                self.grants = Some(Grants::new(term, self.committed, peers, now));
+                self.requests.begin_anew();
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What is everywhere, if this node leads.
+    fn reached(&mut self, now: u64) -> Option<u64> {
+        let (start, version) = (self.requests.sender().start, self.version);
+        let me = u32::try_from(self.requests.sender().node).ok().map(NodeId)?;
+        let grants = self.grants.as_mut()?;
+        grants.heard(me, start, version);
+        Some(grants.reaches(version, now))
+    }
+
+    fn work(&mut self, reached: Option<u64>, me: NodeId, now: u64) -> Work {
+        if let (Some(everywhere), Some(grants)) = (reached, &mut self.grants) {
+            for node in grants.advance(everywhere) {
+                match node == me {
+                    true => self.requests.everywhere(everywhere),
+                    false => self.out.push((node, Frame::Reached { everywhere })),
+                }
+            }
+        }
+        let mut frames: Vec<(NodeId, Bytes)> = Vec::new();
+        let mut here = Vec::new();
+        if let Some(leader) = self.leader {
+            let asked = self.requests.send(now);
+            match leader == me {
+                true => here.extend(asked.into_iter().map(Request::Decide)),
+                false => frames.extend(asked.iter().filter_map(framed).map(|frame| (leader, frame))),
+            }
+            if leader != me && self.version > self.told {
+                self.told = self.version;
+                let applied = Frame::Lease {
+                    start: self.requests.sender().start,
+                    round: 0,
+                    applied: self.version,
+                };
+                frames.push((leader, applied.encode()));
+            }
+        }
+        frames.extend(self.out.drain(..).map(|(to, frame)| (to, frame.encode())));
+        let is_fresh = now < self.holder.fresh_until(self.version);
+        let looks = match is_fresh {
+            true => self.requests.looks(),
+            false => Vec::new(),
+        };
+        let answers = self.requests.answers(now);
+        Work {
+            frames,
+            here,
+            looks,
+            answers,
+        }
+    }
+}
