@@ -21,7 +21,7 @@ pub mod ledger;
 mod letters;
 mod members;
 mod mutant;
-mod network;
+pub(crate) mod network;
 mod node;
 mod nodes;
 mod observed;

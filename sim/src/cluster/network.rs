@@ -1,6 +1,7 @@
 //! The network between the nodes: frames arrive late, never, twice or out of order, and not at all where it is cut.
 
 use broker::groups::Links;
+use broker::groups::catalog::CatalogLinks;
 use broker::groups::handle::{self, ToLeader, ToNode};
 use bytes::Bytes;
 use cluster::{GroupId, NodeId};
@@ -18,6 +19,8 @@ type Sent = Arc<Mutex<Vec<Frame>>>;
 pub enum Said {
     /// Of groups.
     Entries(Bytes),
+    /// Of the catalog, beside its group.
+    Catalog(Bytes),
     /// Contents and bodies.
     Bulk(Bytes),
     /// A node that is this one, to who leads the queue.
@@ -29,7 +32,7 @@ pub enum Said {
 impl Said {
     /// Whether it keeps its order among its like, as long as it comes.
     fn keeps_order(&self) -> bool {
-        matches!(self, Self::Up(..) | Self::Down(..))
+        matches!(self, Self::Catalog(_) | Self::Up(..) | Self::Down(..))
     }
 }
 
@@ -70,6 +73,12 @@ impl Links for Wire {
 
     fn bulk(&self, to: NodeId, frame: Bytes) {
         self.put(to.0, Said::Bulk(frame));
+    }
+}
+
+impl CatalogLinks for Wire {
+    fn send(&self, to: NodeId, frame: Bytes) {
+        self.put(to.0, Said::Catalog(frame));
     }
 }
 

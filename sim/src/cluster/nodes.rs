@@ -228,6 +228,8 @@ impl Cluster {
             match frame.said {
                 Said::Entries(bytes) => self.node(to).receive(from, bytes, false),
                 Said::Bulk(bytes) => self.node(to).receive(from, bytes, true),
+                // Nodes of queues have no catalog.
+                Said::Catalog(_) => {}
                 Said::Up(group, node, frame) => self.hear_up(from, to, group, node, frame),
                 Said::Down(group, node, frame) => {
                     self.hear_down(from, to, group, node, frame);
