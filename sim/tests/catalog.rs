@@ -55,6 +55,17 @@ fn a_broker_shares_its_catalog_while_a_client_is_connected_and_another_node_deci
             pair.has(name).unwrap();
         }
         assert!(pair.is_equal());
+        pair.becomes(false).unwrap();
+        pair.cut(true);
+        pair.becomes(true).unwrap();
+        let refused = pair.declare("cut off").unwrap_err();
+        assert_eq!(
+            refused,
+            "failed to declare queue 'cut off' in vhost '/' because the operation timed out"
+        );
+        pair.cut(false);
+        pair.becomes(false).unwrap();
+        pair.declare("healed").unwrap();
         assert_eq!(pair.violation(), None);
     }
 }

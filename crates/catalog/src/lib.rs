@@ -20,7 +20,8 @@
 //! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`cache`], [`queue`], [`binding`], [`policy`],
 //! [`routing`] (how keys and headers find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what),
 //! [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
-//! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together; [`shared`] for several nodes.
+//! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them
+//! together; [`shared`] is that for several nodes.
 
 pub mod arguments;
 pub mod binding;

@@ -134,8 +134,9 @@ impl Shared {
         known_as(&self.senders, sender).map_or(0, |known| known.decided)
     }
 
-    /// Decides a request: what goes on record, and what follows once it is committed. `None` if nothing is to be done: it has been
-    /// decided, one before it is missing, it is of an earlier start than one that is known, or too many are without an answer.
+    /// Decides a request: what goes on record, and what follows once it is committed. `None` if nothing is to be done: it has
+    /// been decided, one before it is missing, it is of an earlier start than one that is known, or too many are without an
+    /// answer.
     pub fn decide(&mut self, now: Timestamp, asked: Numbered) -> Option<(Decided, Happened)> {
         let Numbered {
             sender,

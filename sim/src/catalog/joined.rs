@@ -122,6 +122,23 @@ impl Pair {
         })
     }
 
+    /// The other node is cut off from the broker, or is no more.
+    pub fn cut(&mut self, is_cut: bool) {
+        let (mine, other) = (ME.0, self.other.id);
+        match is_cut {
+            true => self.network.cuts.extend([(mine, other), (other, mine)]),
+            false => self.network.cuts.clear(),
+        }
+    }
+
+    /// The broker knows that it may not know what exists, or does again what exists.
+    ///
+    /// # Errors
+    /// That takes too long.
+    pub fn becomes(&mut self, stale: bool) -> Result<(), String> {
+        self.until("it is stale, or is not", |pair| pair.broker.is_stale() == stale)
+    }
+
     /// Whether both nodes' copies are the same.
     pub fn is_equal(&self) -> bool {
         let Some((_, shared)) = &self.shared else {

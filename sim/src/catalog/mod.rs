@@ -1,16 +1,16 @@
-//! Three or five nodes with one catalog, in one thread: clients on each declare, delete, bind and read, while frames are late and lost,
-//! processes are killed and stand still, disks lose what was not synced or everything, and clocks run apart.
+//! Three or five nodes with one catalog, in one thread: clients on each declare, delete, bind and read, while frames are late
+//! and lost, processes are killed and stand still, disks lose what was not synced or everything, and clocks run apart.
 //!
-//! What must hold stands in [`ledger`]: each request is decided once, every node is told the same in the same order, what anybody was told
-//! is seen by all who ask afterwards, and everything has its answer in time. Within [`SERVICE`] of the last healing a majority serves, and
-//! within [`ALL_SERVE`] every node.
+//! What must hold stands in [`ledger`]: each request is decided once, every node is told the same in the same order, what
+//! anybody was told is seen by all who ask afterwards, and everything has its answer in time. Within [`SERVICE`] of the last
+//! healing a majority serves, and within [`ALL_SERVE`] every node.
 
 pub mod joined;
 pub mod ledger;
 mod node;
 
 use crate::cluster::network::{Network, Weather};
-use broker::groups::catalog::PATIENCE_MS;
+use broker::groups::catalog::TIMEOUT_MS;
 use catalog::shared::{Said, Sender};
 use catalog::{
     Answer, DeclareExchange, DeclareQueue, Destination, Incarnation, Name, NodeConnection, Request,
@@ -207,7 +207,7 @@ impl World {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .is_some();
-            if !is_answered && clock > busy.asked_ms + PATIENCE_MS + SLACK_MS {
+            if !is_answered && clock > busy.asked_ms + TIMEOUT_MS + SLACK_MS {
                 let what = format!("node {}: a request has had no answer for too long", node + 1);
                 self.ledger.violated(what);
             }

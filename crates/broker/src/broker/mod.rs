@@ -292,11 +292,17 @@ impl Broker {
         self.groups.get()
     }
 
-    /// The catalog is that of several nodes from now on: it becomes what a group of this node has, which others may join. What is asked
-    /// meanwhile waits. Once; whoever calls this has it told of ticks and frames.
+    /// The catalog is that of several nodes from now on: it becomes what a group of this node has, which others may join.
+    /// What is asked meanwhile waits. Once; whoever calls this has it told of ticks and frames.
     pub fn share_catalog(self: &Arc<Self>, sharing: Sharing) -> Arc<SharedCatalog> {
         let follower = Arc::new(CatalogFollower(Arc::downgrade(self)));
         self.topology.share(sharing, follower)
+    }
+
+    /// Whether what exists may be something else by now than what this node knows: it shares its catalog, and has no lease. False
+    /// where it decides alone.
+    pub fn is_stale(&self) -> bool {
+        self.topology.is_stale()
     }
 
     /// This node belongs to others from now on. May be called once.

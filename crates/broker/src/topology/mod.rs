@@ -22,6 +22,7 @@ pub use shared::Sharing;
 use crate::clients::alarms::AlarmReason;
 use crate::clients::outbox::{ChannelId, Outbox, Ticket};
 use crate::events::Events;
+use crate::groups::catalog::SharedCatalog;
 use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::LocalJournal;
@@ -102,6 +103,8 @@ pub struct Topology {
     incarnation: OnceLock<Incarnation>,
     /// The node that decides, if it is another one.
     leader: OnceLock<Arc<dyn CatalogLeader>>,
+    /// The catalog of several nodes, if this one is of them.
+    shared: OnceLock<Arc<SharedCatalog>>,
     /// The policies by which queues are set, of virtual hosts that have some.
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
     /// The other nodes; nobody, before this node joins them.
@@ -127,6 +130,7 @@ impl Topology {
             applied: Mutex::new(policies::of(&view)),
             incarnation: OnceLock::new(),
             leader: OnceLock::new(),
+            shared: OnceLock::new(),
             peers: OnceLock::new(),
             registry,
             node,

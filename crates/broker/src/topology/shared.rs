@@ -75,8 +75,8 @@ impl fmt::Debug for HandedOver {
 }
 
 impl Topology {
-    /// Hands the catalog over to a group, which this node is alone in. What is asked meanwhile waits for the group. `follower` takes
-    /// over what the group decides. Nothing happens if that has been done.
+    /// Hands the catalog over to a group, which this node is alone in. What is asked meanwhile waits for the group.
+    /// `follower` takes over what the group decides. Nothing happens if that has been done.
     pub fn share(&self, sharing: Sharing, follower: Arc<dyn Follower>) -> Arc<SharedCatalog> {
         let Sharing {
             groups,
@@ -110,7 +110,13 @@ impl Topology {
         );
         let _ = handed.written.set(written);
         drop(host);
+        let _ = self.shared.set(shared.clone());
         shared
+    }
+
+    /// See [`crate::Broker::is_stale`].
+    pub fn is_stale(&self) -> bool {
+        self.shared.get().is_some_and(|shared| !shared.is_fresh())
     }
 
     /// Takes over what several nodes have decided: what exists now, and what follows from it.

@@ -80,8 +80,8 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// A leader begins in this term, with this version, which has everything that was committed before. Each of these nodes may have
-    /// a lease from somebody else.
+    /// A leader begins in this term, with this version, which has everything that was committed before. Each of these nodes
+    /// may have a lease from somebody else.
     pub fn new(term: u64, version: u64, peers: impl Iterator<Item = NodeId>, now_ms: u64) -> Self {
         let held = Held {
             until: now_ms + LEASE_MS + DRIFT_MS,

@@ -5,8 +5,8 @@
 //!
 //! # Which lock is taken under which
 //!
-//! The host's lock, and under it that of the desk, for as long as something is put in or taken out. Who follows is told, answers are
-//! given and frames are sent without either.
+//! The host's lock, and under it that of its own state, for as long as something is put in or taken out. Who follows is told,
+//! answers are given and frames are sent without either.
 
 mod frame;
 mod leases;
@@ -16,7 +16,7 @@ mod requests;
 pub use frame::{FRAME_LIMIT, Frame};
 pub use leases::{DRIFT_MS, LEASE_MS};
 pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
-pub use requests::{Look, PATIENCE_MS, Reply};
+pub use requests::{Look, Reply, TIMEOUT_MS};
 
 use super::hosted::{Act, Hosted};
 use super::node_groups::NodeGroups;
@@ -55,7 +55,7 @@ pub struct SharedCatalog {
     links: Arc<dyn CatalogLinks>,
     follower: Arc<dyn Follower>,
     hosted: OnceLock<Arc<Hosted<CatalogMember>>>,
-    desk: Mutex<Desk>,
+    state: Mutex<State>,
     /// Somebody tells who follows.
     telling: Mutex<()>,
     /// Something has come that is to be looked at.
@@ -64,7 +64,7 @@ pub struct SharedCatalog {
     fresh_until: AtomicU64,
 }
 
-struct Desk {
+struct State {
     requests: Requests,
     holder: Holder,
     /// What is committed and was not told to who follows.
@@ -120,7 +120,7 @@ impl SharedCatalog {
             links,
             follower,
             hosted: OnceLock::new(),
-            desk: Mutex::new(Desk {
+            state: Mutex::new(State {
                 requests: Requests::new(sender),
                 holder: Holder::default(),
                 inbox: Vec::new(),
@@ -162,22 +162,22 @@ impl SharedCatalog {
 
     /// A node more may have leases, or be asked for them.
     pub fn add_peer(&self, node: NodeId) {
-        self.desk().peers.insert(node);
+        self.state().peers.insert(node);
     }
 
-    /// Has a request decided, behind those that were asked before. The reply comes once, on whatever thread: the answer, or a refusal
-    /// if none is known after [`PATIENCE_MS`]. That says nothing about what becomes of it.
+    /// Has a request decided, behind those that were asked before. The reply comes once, on whatever thread: the answer, or a
+    /// refusal if none is known after [`TIMEOUT_MS`]. That says nothing about what becomes of it.
     pub fn ask(&self, request: catalog::Request, reply: Reply) {
         let now = self.now();
-        self.desk().requests.ask(request, reply, now);
+        self.state().requests.ask(request, reply, now);
         self.turn();
     }
 
-    /// Has somebody look at this node's copy, once it may be believed. The reply comes once, on whatever thread: what was seen, when nobody who
-    /// asks afterwards sees less on any node; or a refusal if that takes longer than [`PATIENCE_MS`].
+    /// Has somebody look at this node's copy, once it may be believed. The reply comes once, on whatever thread: what was
+    /// seen, when nobody who asks afterwards sees less on any node; or a refusal if that takes longer than [`TIMEOUT_MS`].
     pub fn read(&self, look: Look, reply: Reply) {
         let now = self.now();
-        self.desk().requests.read(look, reply, now);
+        self.state().requests.read(look, reply, now);
         self.turn();
     }
 
@@ -189,33 +189,33 @@ impl SharedCatalog {
 
     /// What this node has applied: the number of requests that were decided.
     pub fn version(&self) -> u64 {
-        self.desk().version
+        self.state().version
     }
 
     /// How many requests have no answer.
     pub fn waiting(&self) -> usize {
-        self.desk().requests.waiting()
+        self.state().requests.waiting()
     }
 
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&self) {
         let (now, start) = (self.now(), self.groups.me().1);
-        let mut desk = self.desk();
-        if let Some(leader) = desk.leader {
-            let round = desk.holder.ask(now);
-            let applied = desk.version;
+        let mut state = self.state();
+        if let Some(leader) = state.leader {
+            let round = state.holder.ask(now);
+            let applied = state.version;
             let lease = Frame::Lease {
                 start,
                 round,
                 applied,
             };
-            drop(desk);
+            drop(state);
             match leader == self.me {
                 true => self.heard(self.me, lease),
                 false => self.links.send(leader, lease.encode()),
             }
         } else {
-            drop(desk);
+            drop(state);
         }
         self.turn();
     }
@@ -263,7 +263,7 @@ impl SharedCatalog {
                 round,
                 applied,
             } => {
-                if let Some(grants) = &mut self.desk().grants {
+                if let Some(grants) = &mut self.state().grants {
                     grants.heard(from, start, applied);
                 }
                 if let Some(term) = hosted.term().filter(|_| round > 0) {
@@ -286,12 +286,12 @@ impl SharedCatalog {
                 least,
                 everywhere,
             } if start == self.groups.me().1 => {
-                let (now, mut desk) = (self.now(), self.desk());
-                desk.holder.granted(round, least, now);
-                desk.requests.everywhere(everywhere);
+                let (now, mut state) = (self.now(), self.state());
+                state.holder.granted(round, least, now);
+                state.requests.everywhere(everywhere);
             }
             Frame::Granted { .. } => {}
-            Frame::Reached { everywhere } => self.desk().requests.everywhere(everywhere),
+            Frame::Reached { everywhere } => self.state().requests.everywhere(everywhere),
         }
     }
 
@@ -308,9 +308,9 @@ impl SharedCatalog {
     fn carry_out(&self, effect: Effect) {
         match effect {
             Effect::Happened(happened) => {
-                let mut desk = self.desk();
-                desk.committed = happened.version;
-                desk.inbox.push(Told::Happened(happened));
+                let mut state = self.state();
+                state.committed = happened.version;
+                state.inbox.push(Told::Happened(happened));
             }
             Effect::Resumed(contents) => self.resume(contents),
             Effect::Proven(question) => self.grant(question),
@@ -321,20 +321,20 @@ impl SharedCatalog {
     }
 
     fn resume(&self, contents: Box<Contents>) {
-        let mut desk = self.desk();
-        desk.committed = contents.version();
-        desk.inbox.push(Told::Resumed(contents));
+        let mut state = self.state();
+        state.committed = contents.version();
+        state.inbox.push(Told::Resumed(contents));
     }
 
     /// Tells who follows what is committed, unless somebody does, who goes on with what has come meanwhile.
     fn tell(&self) {
-        while !self.desk().inbox.is_empty() {
+        while !self.state().inbox.is_empty() {
             let _telling = match self.telling.try_lock() {
                 Ok(telling) => telling,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let told = mem::take(&mut self.desk().inbox);
+            let told = mem::take(&mut self.state().inbox);
             let mut happened = Vec::new();
             for told in told {
                 match told {
@@ -354,38 +354,38 @@ impl SharedCatalog {
             return;
         }
         self.follower.happened(happened);
-        let mut desk = self.desk();
+        let mut state = self.state();
         for happened in happened.drain(..) {
-            desk.happened(happened);
+            state.happened(happened);
         }
     }
 
     fn tell_resumed(&self, contents: &Contents) {
         self.follower.resumed(contents);
-        let (version, mut desk) = (contents.version(), self.desk());
-        desk.version = version;
-        for (number, said) in contents.kept(desk.requests.sender()) {
-            desk.requests.decided(*number, said.clone(), version);
+        let (version, mut state) = (contents.version(), self.state());
+        state.version = version;
+        for (number, said) in contents.kept(state.requests.sender()) {
+            state.requests.decided(*number, said.clone(), version);
         }
     }
 
     fn grant(&self, question: Question) {
-        let (now, mut desk) = (self.now(), self.desk());
+        let (now, mut state) = (self.now(), self.state());
         let Question {
             term,
             node,
             start,
             round,
         } = question;
-        let grants = desk.grants.as_mut().filter(|grants| grants.term() == term);
+        let grants = state.grants.as_mut().filter(|grants| grants.term() == term);
         let Some((least, everywhere)) =
             grants.and_then(|grants| Some((grants.grant(node, start, now)?, grants.everywhere())))
         else {
             return;
         };
         if node == self.me {
-            desk.holder.granted(round, least, now);
-            desk.requests.everywhere(everywhere);
+            state.holder.granted(round, least, now);
+            state.requests.everywhere(everywhere);
         } else {
             let granted = Frame::Granted {
                 start,
@@ -393,7 +393,7 @@ impl SharedCatalog {
                 least,
                 everywhere,
             };
-            desk.out.push((node, granted));
+            state.out.push((node, granted));
         }
     }
 
@@ -414,19 +414,19 @@ impl SharedCatalog {
             self.tell();
             let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
             let now = self.now();
-            let mut desk = self.desk();
-            desk.led(term, leader, now);
-            let reached = desk.reached(now);
-            drop(desk);
+            let mut state = self.state();
+            state.led(term, leader, now);
+            let reached = state.reached(now);
+            drop(state);
             // What was found counts for the term in which it was looked for.
             if hosted.term() != term {
                 continue;
             }
-            let mut desk = self.desk();
-            let work = desk.work(reached, self.me, now);
-            let fresh_until = desk.holder.fresh_until(desk.version);
+            let mut state = self.state();
+            let work = state.work(reached, self.me, now);
+            let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
-            drop(desk);
+            drop(state);
             self.carry(work);
             if !self.called.load(Ordering::SeqCst) {
                 return;
@@ -446,9 +446,9 @@ impl SharedCatalog {
         }
         for (number, look) in work.looks {
             let said = look();
-            let mut desk = self.desk();
-            let version = desk.version;
-            desk.requests.seen(number, said, version);
+            let mut state = self.state();
+            let version = state.version;
+            state.requests.seen(number, said, version);
             self.called.store(true, Ordering::SeqCst);
         }
     }
@@ -457,12 +457,12 @@ impl SharedCatalog {
         self.groups.node().world.elapsed().as_millis() as u64
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
+impl State {
     /// Who follows was told this.
     fn happened(&mut self, happened: Happened) {
         let Happened {

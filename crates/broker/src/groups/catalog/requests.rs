@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub type Reply = Box<dyn FnOnce(Said) + Send>;
 
 /// After so long without an answer a request is refused, in milliseconds.
-pub const PATIENCE_MS: u64 = 2_000;
+pub const TIMEOUT_MS: u64 = 2_000;
 
 /// After so long without a decision a request is sent again, in milliseconds.
 const AGAIN_MS: u64 = 300;
@@ -168,7 +168,7 @@ impl Requests {
                 .filter(|(_, version)| *version <= self.everywhere);
             if let Some((said, _)) = known {
                 answers.extend(open.reply.take().map(|reply| (reply, said.clone())));
-            } else if now_ms >= open.asked_ms + PATIENCE_MS
+            } else if now_ms >= open.asked_ms + TIMEOUT_MS
                 && let Some(reply) = open.reply.take()
             {
                 answers.push((reply, Err(timed_out(&open.request))));
@@ -192,7 +192,7 @@ impl Requests {
     fn answer_readings(&mut self, now_ms: u64, answers: &mut Vec<(Reply, Said)>) {
         let everywhere = self.everywhere;
         self.readings.retain_mut(|reading| {
-            let is_late = now_ms >= reading.asked_ms + PATIENCE_MS;
+            let is_late = now_ms >= reading.asked_ms + TIMEOUT_MS;
             // One that looks just now is told of it later.
             let looks = reading.look.is_none() && reading.seen.is_none();
             let said = match reading.seen.take() {
