@@ -114,6 +114,39 @@ fn a_member_that_was_away_for_long_is_sent_only_the_bodies_that_it_lacks() {
 }
 
 #[test]
+fn a_member_takes_what_the_next_leader_offers_when_what_the_one_before_had_is_gone_with_it() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    let (away, next) = (others(leader)[0], others(leader)[1]);
+    trio.publish_each(leader, 1..=40);
+    trio.crash(away, 3);
+    trio.publish_each(leader, 41..=60);
+    trio.ticks(610);
+    // The next leader's contents are older than those that are offered first.
+    trio.checkpoint(next);
+    trio.settle();
+    trio.publish_each(leader, 61..=80);
+    trio.checkpoint(leader);
+    trio.settle();
+    trio.start(away);
+    let told = |trio: &Trio| trio.groups(away).status(super::trio::GROUP).unwrap().snapshots;
+    for _ in 0..50 {
+        while told(&trio) == 0 && trio.deliver_one() {}
+        if told(&trio) > 0 {
+            break;
+        }
+        trio.work();
+        trio.tick_only();
+    }
+    assert!(told(&trio) > 0 && trio.base(next) < trio.base(leader));
+    trio.crash(leader, 4);
+    trio.ticks(80);
+    assert_eq!(trio.leader_of(&[away, next]), next);
+    assert_eq!(trio.messages(away), Some(80));
+    has(&trio, next, 1..=80);
+}
+
+#[test]
 fn whichever_end_dies_at_whatever_moment_of_a_transfer_it_ends_with_everything() {
     for at in 0..30 {
         for source_dies in [false, true] {

@@ -89,7 +89,12 @@ impl<M: Replicated> ReplicatedHost<M> {
 
     fn want(&mut self, from: NodeId, at: Mark, members: &Membership) {
         let nodes = self.others(members, Some(from));
-        self.transfers.wanted = Some((at.index, nodes));
+        let before = self.transfers.wanted.replace((at.index, nodes));
+        let source = before.and_then(|(_, nodes)| nodes.first().copied());
+        if self.transfers.purpose == Purpose::Contents && source != Some(from) {
+            // What another leader had offered, perhaps nobody has any more: others may only have what is older.
+            self.transfers.end();
+        }
     }
 
     fn lack(&mut self, seqs: &Ranges) {
