@@ -352,7 +352,8 @@ impl World {
         let count = self.nodes.len() as u64;
         let one = self.random.below(count) as usize;
         let until = self.now + Duration::from_millis(50 + self.random.below(3_000));
-        match self.random.below(12) {
+        match self.random.below(15) {
+            12..=14 => self.transfer(one),
             0..=2 => {
                 let id = self.ids[one];
                 self.network.part(&[id], &self.ids.clone());
@@ -382,6 +383,16 @@ impl World {
                 let other = self.random.below(count) as usize;
                 self.nodes[other].hear_rubbish(from, &bytes);
             }
+        }
+    }
+
+    /// Whoever leads hands over to this one, mostly while somebody is cut off that has a lease.
+    fn transfer(&mut self, to: usize) {
+        let to = self.nodes[to].me();
+        let handed = self.nodes.iter().any(|node| node.leads() && node.transfer(to));
+        let third = self.random.below(self.nodes.len() as u64) as usize;
+        if handed && self.random.below(4) > 0 && self.ids[third] != to.node.0 {
+            self.network.part(&[self.ids[third]], &self.ids.clone());
         }
     }
 

@@ -282,6 +282,12 @@ impl Node {
         self.goes_on().is_some_and(|running| running.hosted.leads())
     }
 
+    /// Hands over to this member, if it leads.
+    pub fn transfer(&self, to: MemberId) -> bool {
+        let running = self.goes_on();
+        running.is_some_and(|it| it.alone.groups.transfer(GROUP, to).is_ok())
+    }
+
     /// Who the members are, as far as it knows.
     pub fn members(&self) -> Membership {
         let status = self
