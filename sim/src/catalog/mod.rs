@@ -424,19 +424,24 @@ impl World {
         }
     }
 
-    /// Whoever leads puts the next member in the place of the lost one; then that one's process starts.
+    /// Whoever leads puts the next member in the place of the lost one; then that one's process starts, and it votes once it
+    /// keeps up.
     fn replace_lost(&mut self) {
-        let Some((at, before)) = self.lost else { return };
         let Some(leader) = self.nodes.iter().position(Node::leads) else {
             return;
         };
+        let members = self.nodes[leader].members();
+        if let Some(learner) = members.learners.first() {
+            self.nodes[leader].change(&[Step::Voter(*learner)]);
+        }
+        let Some((at, before)) = self.lost else { return };
         let after = self.nodes[at].me();
-        if self.nodes[leader].members().voters.contains(&after) {
+        if members.members().any(|member| member == after) {
             self.lost = None;
             let back = self.now + Duration::from_millis(self.random.below(200));
             self.down.push((back, at));
         } else {
-            self.nodes[leader].change(&[Step::Remove(before), Step::Voter(after)]);
+            self.nodes[leader].change(&[Step::Remove(before), Step::Learner(after)]);
         }
     }
 
