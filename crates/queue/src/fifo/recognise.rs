@@ -106,12 +106,17 @@ impl<E: Ends> Classic<E> {
     /// A node asks what became of what it sent.
     #[cold]
     pub(super) fn recall(
-        &self,
+        &mut self,
         sender: Incarnation,
         from: u64,
         reply: E::Reply,
         outcome: &mut FifoOutcome<E>,
     ) {
+        if let Some(void) = self.senders.void(sender, from) {
+            self.senders.note(&void, false);
+            let (sent, refused) = (Box::new(void), false);
+            outcome.records.push(Record::Declined { sent, refused });
+        }
         let (below, refused) = self.senders.recall(sender, from);
         let answer = Answer::Recalled { below, refused };
         outcome.promises.push(Effect::Reply(reply, answer));

@@ -214,6 +214,17 @@ impl Senders {
         (mark.below, refused)
     }
 
+    /// The sender sends nothing again below number `from`. What of that nobody knows must not become the numbers of other messages,
+    /// if what follows it is known: of a block in parts that the sender has given up.
+    pub(super) fn void(&self, sender: Incarnation, from: u64) -> Option<Sent> {
+        let mark = &self.known.get(&sender)?.mark;
+        let end = from.min(mark.beyond.last()? + 1);
+        let unknown = (mark.below..end).filter(|number| !mark.beyond.contains(*number));
+        let numbers: Ranges = unknown.collect();
+        let (by, first) = (sender, mark.below);
+        (!numbers.is_empty()).then_some(Sent { by, first, numbers })
+    }
+
     fn mark(&mut self, sender: Incarnation) -> &mut SenderMark {
         let known = self.known.entry(sender).or_insert_with(|| Sender {
             mark: SenderMark::new(sender),

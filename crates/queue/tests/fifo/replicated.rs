@@ -216,6 +216,55 @@ fn a_block_that_is_spread_over_lanes_is_taken_once_though_only_some_of_its_recor
     }
 }
 
+#[test]
+fn numbers_of_a_block_that_was_given_up_after_some_of_its_records_were_committed_mean_no_other_messages() {
+    let settings = replicated(QueueSettings {
+        sorting: Sorting::Priority(3),
+        ..QueueSettings::default()
+    });
+    let sender = Incarnation(7);
+    let send = |machine: &mut Classic<Plain>, first: u64| {
+        let mut outcome = Outcome::default();
+        let sent = Request::EnqueueFrom {
+            origin: Box::new(Origin { sender, first }),
+            block: prioritised(&[1, 3, 1, 0, 3]),
+            receipt: Some(1),
+        };
+        machine.handle(Timestamp(1), sent, &mut outcome);
+        outcome.records
+    };
+    let mut first: Classic<Plain> = Classic::new(settings.clone());
+    let records = send(&mut first, 1);
+    for committed in 0..=records.len() {
+        let mut next: Classic<Plain> = Classic::new(settings.clone());
+        next.follow();
+        for (index, record) in (1..).zip(&records[..committed]) {
+            next.apply(index, record.clone(), &mut Outcome::default());
+        }
+        next.recovered(false);
+        let taken = next.status().persistent;
+        let (mut outcome, from, reply) = (Outcome::default(), 6, 0);
+        let recall = Request::Recall { sender, from, reply };
+        next.handle(Timestamp(1), recall, &mut outcome);
+        let below = outcome.promises.iter().find_map(|promise| match promise {
+            Effect::Reply(_, Answer::Recalled { below, .. }) => Some(*below),
+            _ => None,
+        });
+        // Whoever decides then knows the same.
+        let mut after: Classic<Plain> = Classic::new(settings.clone());
+        for record in records[..committed].iter().chain(&outcome.records) {
+            after.apply(1, record.clone(), &mut Outcome::default());
+        }
+        assert_eq!(after.checkpoint(1).senders, next.checkpoint(1).senders);
+        send(&mut next, below.unwrap());
+        assert_eq!(
+            next.status().persistent,
+            taken + 5,
+            "{committed} records, {below:?}"
+        );
+    }
+}
+
 fn prioritised(priorities: &[u8]) -> Arc<Block> {
     let mut builder = BlockBuilder::new();
     for (number, priority) in (1..).zip(priorities) {
