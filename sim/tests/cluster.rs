@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 2_000;
 
+/// What all seeds together reach less often than so is named: some change of the code will have them miss it.
+const RARE: u64 = 10;
+
 /// So many seeds that break an invariant are told of before the others are left out.
 const FAILURES: usize = 5;
 
@@ -60,8 +63,13 @@ fn no_seed_of_several_nodes_breaks_an_invariant() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     let sums = sums.into_inner().unwrap();
     println!("{} seeds: {sums}\n{}", behind - first, sums.coverage);
-    let empty = sums.coverage.empty();
-    println!("not reached: {empty:?}");
+    let rare = sums.coverage.below(RARE);
+    println!("reached less often than {RARE} times: {rare:?}");
+    let empty: Vec<_> = rare.iter().filter(|(count, _)| *count == 0).collect();
+    assert!(
+        empty.is_empty() || behind - first < SEEDS,
+        "no seed has reached {empty:?}"
+    );
 }
 
 #[test]

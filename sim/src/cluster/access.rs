@@ -39,6 +39,8 @@ pub struct Access {
 /// The sessions of a leader.
 struct Led {
     sessions: Sessions,
+    /// What nodes borrow from.
+    budget: Arc<Budget>,
     /// So many incarnations that are over were told of.
     told: usize,
 }
@@ -59,6 +61,22 @@ impl Access {
     /// Whether who leads the queue takes what clients ask.
     pub fn is_open(&self) -> bool {
         self.handle.is_open()
+    }
+
+    /// Whether no client waits for anything or has anything.
+    pub fn is_idle(&self) -> bool {
+        self.handle.is_idle()
+    }
+
+    /// What the node may send without an answer, in bytes.
+    pub fn credit(&self) -> u64 {
+        self.handle.credit()
+    }
+
+    /// What nodes have borrowed of who leads here, in bytes.
+    pub fn lent(&self) -> u64 {
+        let left = self.sessions.as_ref().map_or(CREDIT, |led| led.budget.left());
+        CREDIT - left
     }
 
     /// Whether publishers have to wait.
@@ -166,9 +184,14 @@ impl Cluster {
             };
             let mut requests = Requests::new();
             if access.sessions.as_ref().map(|led| led.sessions.term()) != term {
-                access.sessions = term.map(|term| Led {
-                    sessions: Sessions::new(term, &known, Budget::new(CREDIT), &mut requests),
-                    told: 0,
+                access.sessions = term.map(|term| {
+                    let (budget, told) = (Budget::new(CREDIT), 0);
+                    let sessions = Sessions::new(term, &known, budget.clone(), &mut requests);
+                    Led {
+                        sessions,
+                        budget,
+                        told,
+                    }
                 });
             }
             if let Some(led) = &mut access.sessions {

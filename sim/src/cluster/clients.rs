@@ -232,6 +232,56 @@ impl Cluster {
         }
     }
 
+    /// Of a queue with a single active consumer that one goes, and somebody comes.
+    pub fn another_consumes(&mut self) {
+        let books = self.ledger.books.iter();
+        let single = books.filter(|(_, book)| book.terms.settings.single_active);
+        let groups: Vec<GroupId> = single.map(|(group, _)| *group).collect();
+        for group in groups {
+            if self.random.below(10) > 0 {
+                continue;
+            }
+            let active = self.ledger.books[&group].actives.active();
+            if let Some((number, node)) = active.filter(|(_, node)| self.node(*node).goes_on()) {
+                self.cancel(node, group, number);
+            }
+            let node = 1 + self.random.below(self.nodes.len() as u64) as u32;
+            if self.node(node).goes_on() {
+                self.consume(node, group);
+            }
+        }
+    }
+
+    /// Somebody gives back what it has, or has something to give back the next time.
+    pub fn gives_back(&mut self) {
+        let ways: Vec<(u32, GroupId)> = self.accesses.keys().copied().collect();
+        for (node, group) in ways {
+            if self.random.below(20) > 0 || !self.node(node).goes_on() {
+                continue;
+            }
+            match self.held(node, group).is_empty() {
+                true => self.get(node, group),
+                false => self.give_back(node, group),
+            }
+        }
+    }
+
+    /// A consumer is done with all of this, and goes.
+    pub fn done_with(&mut self, node: u32, group: GroupId, number: u64, taken: &[Given]) {
+        let seqs = self.let_go(group, taken);
+        for (seq, id) in taken {
+            acks::acked(&mut self.ledger, group, node, *seq, *id);
+        }
+        let (consumer, disposal) = (Some(ConsumerId(number)), Disposal::Accepted);
+        let request = Request::Settle {
+            consumer,
+            seqs,
+            disposal,
+        };
+        self.ask(node, group, request);
+        self.cancel(node, group, number);
+    }
+
     fn cancel(&mut self, node: u32, group: GroupId, number: u64) {
         self.ledger
             .tell(|| format!("{number} consumes no more from {group:?} on {node}"));

@@ -158,20 +158,26 @@ impl Coverage {
         self.0.get(&cell).copied().unwrap_or(0)
     }
 
-    /// What no seed has reached, though it can be.
-    pub fn empty(&self) -> Vec<Cell> {
-        let faults = |kind, phase| Fault::ALL.map(|fault| (kind, phase, fault));
-        let cells = Kind::ALL.iter().flat_map(|kind| {
-            let phases = Phase::ALL.iter().filter(|phase| is_possible(*kind, **phase));
-            phases.flat_map(move |phase| faults(*kind, *phase))
-        });
-        cells.filter(|cell| self.count(*cell) == 0).collect()
+    /// What the seeds have reached less often than so, though it can be, and how often.
+    pub fn below(&self, times: u64) -> Vec<(u64, Cell)> {
+        let points = Kind::ALL
+            .iter()
+            .flat_map(|kind| Phase::ALL.map(|phase| (*kind, phase)));
+        let cells = points.flat_map(|(kind, phase)| Fault::ALL.map(|fault| (kind, phase, fault)));
+        let cells = cells.filter(|cell| is_possible(*cell));
+        let mut counted: Vec<(u64, Cell)> = cells.map(|cell| (self.count(cell), cell)).collect();
+        counted.retain(|(count, _)| *count < times);
+        counted.sort_unstable();
+        counted
     }
 }
 
-/// Whether a record of this kind comes to this point.
-fn is_possible(kind: Kind, phase: Phase) -> bool {
+/// Whether this fault can find a record of this kind at this point.
+fn is_possible((kind, phase, fault): Cell) -> bool {
     match kind {
+        // A disk is lost where all others go by the same members: as long as a change of members is not known to be committed,
+        // whoever is to agree to it may be the one whose disk is lost, and of two such nobody could go on.
+        Kind::Members if fault == Fault::DiskLost => matches!(phase, Phase::Committed | Phase::Applied),
         // Other nodes have promises of their own.
         Kind::Promise => matches!(phase, Phase::Appended | Phase::Synced),
         // The group itself makes these, in the turn that appends them.
@@ -187,7 +193,8 @@ impl fmt::Display for Coverage {
             .iter()
             .try_for_each(|fault| write!(f, "{:>10}", format!("{fault:?}")))?;
         for kind in Kind::ALL {
-            for phase in Phase::ALL.into_iter().filter(|phase| is_possible(kind, *phase)) {
+            let comes_to = |phase: &Phase| Fault::ALL.iter().any(|fault| is_possible((kind, *phase, *fault)));
+            for phase in Phase::ALL.into_iter().filter(comes_to) {
                 write!(f, "\n{:24}", format!("{kind:?} {phase:?}"))?;
                 Fault::ALL
                     .iter()
@@ -245,6 +252,62 @@ impl Way {
             sent,
             synced,
         });
+    }
+
+    /// Whether it may have a record of this kind at this point.
+    fn has(&self, kind: Kind, phase: Phase) -> bool {
+        match phase {
+            Phase::Decided => self.decided.contains(&kind),
+            Phase::Appended | Phase::Sent => self.logged.iter().any(|it| it.kind == kind && !it.synced),
+            _ => self.logged.iter().any(|it| it.kind == kind),
+        }
+    }
+
+    /// Of what is done only the last counts as just done.
+    fn forget_old(&mut self, reached: Reached) {
+        let done = |it: &Logged| match it.index {
+            0 => it.synced,
+            index => index <= reached.applied,
+        };
+        while self.logged.iter().filter(|it| done(it)).count() > SHORTLY {
+            let oldest = self.logged.iter().position(&done);
+            oldest.map(|at| self.logged.remove(at));
+        }
+    }
+
+    /// How far each of its records has come.
+    fn phases(&self, reached: Reached) -> impl Iterator<Item = (Kind, Phase)> + '_ {
+        let decided = self.decided.iter().map(|kind| (*kind, Phase::Decided));
+        let logged = self.logged.iter().map(move |it| {
+            let phase = match it {
+                it if it.index > 0 && it.index <= reached.applied => Phase::Applied,
+                it if it.index > 0 && it.index <= reached.agreed => Phase::Committed,
+                it if it.synced => Phase::Synced,
+                it if it.sent => Phase::Sent,
+                _ => Phase::Appended,
+            };
+            (it.kind, phase)
+        });
+        decided.chain(logged)
+    }
+}
+
+/// How far a group has come.
+#[derive(Debug, Clone, Copy)]
+struct Reached {
+    /// On one node.
+    applied: u64,
+    /// Anybody knows that its records up to here are committed.
+    agreed: u64,
+}
+
+impl Reached {
+    fn of(group: GroupId, node: &Node, agreed: impl Fn(GroupId) -> u64) -> Self {
+        let applied = node.copy(group).and_then(|copy| copy.queue().applied());
+        Self {
+            applied: applied.unwrap_or(0),
+            agreed: agreed(group),
+        }
     }
 }
 
@@ -309,31 +372,34 @@ impl Ways {
         let of_node = |(of, _): &(NodeId, GroupId)| *of == NodeId(node.id);
         let ways = self.0.iter_mut().filter(|(at, _)| of_node(at));
         for ((_, group), way) in ways {
-            let applied = node.copy(*group).and_then(|copy| copy.queue().applied());
-            let (applied, agreed) = (applied.unwrap_or(0), agreed(*group));
-            let done = |it: &Logged| match it.index {
-                0 => it.synced,
-                index => index <= applied,
-            };
-            while way.logged.iter().filter(|it| done(it)).count() > SHORTLY {
-                let oldest = way.logged.iter().position(&done);
-                oldest.map(|at| way.logged.remove(at));
-            }
-            let decided = way.decided.iter().map(|kind| (*kind, Phase::Decided));
-            let logged = way.logged.iter().map(|it| {
-                let phase = match it {
-                    it if it.index > 0 && it.index <= applied => Phase::Applied,
-                    it if it.index > 0 && it.index <= agreed => Phase::Committed,
-                    it if it.synced => Phase::Synced,
-                    it if it.sent => Phase::Sent,
-                    _ => Phase::Appended,
-                };
-                (it.kind, phase)
-            });
-            for (kind, phase) in decided.chain(logged) {
+            let reached = Reached::of(*group, node, &agreed);
+            way.forget_old(reached);
+            for (kind, phase) in way.phases(reached) {
                 *coverage.0.entry((kind, phase, fault)).or_default() += 1;
             }
         }
+    }
+
+    /// Where a record of this kind is at this point of its way, on a node that goes on.
+    pub fn find(
+        &mut self,
+        kind: Kind,
+        phase: Phase,
+        nodes: &[Node],
+        agreed: impl Fn(GroupId) -> u64,
+    ) -> Option<(u32, GroupId)> {
+        self.look();
+        let there = self.0.iter_mut().filter(|(_, way)| way.has(kind, phase));
+        for ((node, group), way) in there {
+            let node = nodes.get(node.0 as usize - 1).filter(|node| node.goes_on());
+            let Some(node) = node else { continue };
+            let reached = Reached::of(*group, node, &agreed);
+            way.forget_old(reached);
+            if way.phases(reached).any(|it| it == (kind, phase)) {
+                return Some((node.id, *group));
+            }
+        }
+        None
     }
 
     /// A process is no more: what it had in memory is gone with it.

@@ -1,10 +1,11 @@
 //! What goes wrong, as the seed decides.
 
+use super::aim::Aim;
 use super::coverage::Fault as Struck;
 use super::network::Weather;
 use super::node::Node;
 use super::nodes::Cluster;
-use super::theme::Trouble;
+use super::theme::{Theme, Trouble};
 use std::time::Duration;
 use storage::faulty::Fault;
 
@@ -14,7 +15,7 @@ pub struct Plan {
     /// One round in so many brings a fault; 0 for none.
     one_in: u64,
     /// Disks are lost; members change then only to replace those.
-    loses_disks: bool,
+    pub loses_disks: bool,
     /// Contents are written down while clients work.
     pub checkpoints: bool,
 }
@@ -37,7 +38,9 @@ impl Plan {
             .ledger
             .tell(|| format!("{theme:?}: one round in {one_in} brings a fault, {weather:?}"));
         let loses_disks = theme.loses_disks(&mut cluster.random);
-        let checkpoints = cluster.random.chance();
+        let is_aimed = theme == Theme::Aimed;
+        let checkpoints = is_aimed || cluster.random.chance();
+        cluster.aim = is_aimed.then(|| Aim::choose(&mut cluster.random, loses_disks));
         Self {
             one_in,
             loses_disks,
@@ -48,6 +51,8 @@ impl Plan {
     /// Something may go wrong.
     pub fn strike(&self, cluster: &mut Cluster) {
         cluster.restart_failed();
+        cluster.strike_aimed();
+        cluster.aim();
         if self.one_in == 0 || cluster.random.below(self.one_in) > 0 {
             return;
         }
@@ -77,7 +82,7 @@ impl Plan {
             Trouble::DiskFails => cluster.disk_fails(one),
             Trouble::DiskHangs => cluster.disk_hangs(one),
             Trouble::DiskFull => cluster.disk_is_full(one),
-            Trouble::Wipe if self.loses_disks => cluster.wipe(one),
+            Trouble::Wipe if self.loses_disks => drop(cluster.wipe(one)),
             Trouble::Wipe | Trouble::Change => cluster.change_some(),
             Trouble::Transfer => cluster.transfer_some(),
             Trouble::Start | Trouble::PowerCutOfAll => ids.iter().for_each(|id| cluster.start(*id)),
@@ -91,7 +96,7 @@ impl Cluster {
         self.ids().iter().for_each(|id| self.ledger.trouble(*id));
     }
 
-    fn part(&mut self, some: &[u32]) {
+    pub fn part(&mut self, some: &[u32]) {
         self.all_in_trouble();
         self.ledger.tell(|| format!("{some:?} are cut off"));
         let ids = self.ids();
@@ -128,7 +133,7 @@ impl Cluster {
         self.cut(&ways.collect::<Vec<_>>());
     }
 
-    fn mend(&mut self) {
+    pub fn mend(&mut self) {
         self.all_in_trouble();
         self.ledger.tell(|| "nothing is cut".to_owned());
         self.network.cuts.clear();
@@ -160,7 +165,7 @@ impl Cluster {
     }
 
     /// These nodes end at once.
-    fn strike_down(&mut self, by: Struck, nodes: &[u32]) {
+    pub fn strike_down(&mut self, by: Struck, nodes: &[u32]) {
         self.struck(by, nodes);
         nodes.iter().for_each(|id| self.end(*id, by != Struck::Killed));
     }
@@ -198,9 +203,23 @@ impl Cluster {
         node.files.fail_at(call, fault);
     }
 
+    /// The next call of a node's files fails.
+    pub fn disk_fails_now(&mut self, id: u32) {
+        self.ledger
+            .tell(|| format!("the next call of the files of node {id} fails"));
+        let node = self.node_mut(id);
+        node.is_doomed = true;
+        node.files.fail_at(1, Fault::Io);
+    }
+
     /// The disk of a node answers nobody for a while, up to half a minute, from its next sync on.
-    fn disk_hangs(&mut self, id: u32) {
+    pub fn disk_hangs(&mut self, id: u32) {
         let most = [1_500, 6_000, 30_000][self.random.below(3) as usize];
+        self.disk_hangs_for(id, most);
+    }
+
+    /// The same, for so many milliseconds at the most, and a tenth of a second.
+    pub fn disk_hangs_for(&mut self, id: u32, most: u64) {
         let time = Duration::from_millis(100 + self.random.below(most));
         self.ledger
             .tell(|| format!("the next sync of node {id} takes {time:?}"));
@@ -208,7 +227,7 @@ impl Cluster {
     }
 
     /// The disk of a node has no space left, until so often none was found.
-    fn disk_is_full(&mut self, id: u32) {
+    pub fn disk_is_full(&mut self, id: u32) {
         let refusals = 1 + self.random.below(12);
         self.ledger
             .tell(|| format!("the disk of node {id} is full for {refusals} calls"));
@@ -227,7 +246,7 @@ impl Cluster {
         }
     }
 
-    fn pause(&mut self, id: u32) {
+    pub fn pause(&mut self, id: u32) {
         self.all_in_trouble();
         self.ledger.tell(|| format!("node {id} stands still"));
         self.struck(Struck::Paused, &[id]);
@@ -238,13 +257,13 @@ impl Cluster {
         }
     }
 
-    fn go_on(&mut self, id: u32) {
+    pub fn go_on(&mut self, id: u32) {
         self.all_in_trouble();
         self.ledger.tell(|| format!("node {id} goes on"));
         self.node_mut(id).paused = None;
     }
 
-    fn jump(&mut self, id: u32) {
+    pub fn jump(&mut self, id: u32) {
         self.all_in_trouble();
         let time = Duration::from_millis(self.random.below(4_000));
         self.ledger
@@ -256,6 +275,7 @@ impl Cluster {
 
     /// Everything goes on, everything gets through.
     pub fn heal(&mut self) {
+        self.aim = None;
         self.ids().iter().for_each(|id| self.ledger.trouble(*id));
         self.network.cuts.clear();
         self.network.weather = Weather {

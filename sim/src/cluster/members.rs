@@ -45,15 +45,34 @@ impl Cluster {
 
     /// Some leader hands its leadership over.
     pub fn transfer_some(&mut self) {
-        let Some(by) = self.some_leader() else { return };
-        let voters = self.members_of(by.group).voters;
-        if !voters.is_empty() {
-            let to = voters[self.random.below(voters.len() as u64) as usize];
-            self.struck(Fault::Transfer, &[by.node]);
-            let handed = self.node(by.node).transfer(by.group, to);
-            self.ledger
-                .tell(|| format!("{by:?} hands over to {to}: {handed:?}"));
+        if let Some(by) = self.some_leader() {
+            self.hand_over(by);
         }
+    }
+
+    /// This node hands over what it leads, this group rather than another one. False if it leads nothing.
+    pub fn transfer_on(&mut self, node: u32, group: GroupId) -> bool {
+        let by = self.leadership_on(node, group);
+        by.is_some_and(|by| self.hand_over(by))
+    }
+
+    fn leadership_on(&self, node: u32, group: GroupId) -> Option<Leadership> {
+        let all = self.leaderships().into_iter();
+        all.filter(|by| by.node == node)
+            .min_by_key(|by| by.group != group)
+    }
+
+    fn hand_over(&mut self, by: Leadership) -> bool {
+        let voters = self.members_of(by.group).voters;
+        if voters.is_empty() {
+            return false;
+        }
+        let to = voters[self.random.below(voters.len() as u64) as usize];
+        self.struck(Fault::Transfer, &[by.node]);
+        let handed = self.node(by.node).transfer(by.group, to);
+        self.ledger
+            .tell(|| format!("{by:?} hands over to {to}: {handed:?}"));
+        true
     }
 
     /// Whoever leads something.
@@ -64,10 +83,21 @@ impl Cluster {
 
     /// Somebody becomes a member, another kind of member, or is one no more, for good; the leader, too.
     pub fn change_some(&mut self) {
-        let Some(by) = self.some_leader() else { return };
+        if let Some(by) = self.some_leader() {
+            self.change(by);
+        }
+    }
+
+    /// The same with a group that this node leads, this one rather than another one. False if nothing changes.
+    pub fn change_on(&mut self, node: u32, group: GroupId) -> bool {
+        let by = self.leadership_on(node, group);
+        by.is_some_and(|by| self.change(by))
+    }
+
+    fn change(&mut self, by: Leadership) -> bool {
         let steps = self.some_steps(by.group);
         if steps.is_empty() {
-            return;
+            return false;
         }
         self.struck(Fault::Change, &[by.node]);
         let changed = self.node(by.node).change(by.group, &steps);
@@ -76,6 +106,7 @@ impl Cluster {
         if changed.is_ok() {
             self.refuses_another(by);
         }
+        true
     }
 
     /// While a change is under way, which needs others to come through, there is no second one.
@@ -102,6 +133,15 @@ impl Cluster {
             all.any(|member| member.node.0 == node)
         };
         let is_new = |node: u32| !was_member(node);
+        // Where members change without a pause, one that has nothing yet may be the one that the others need.
+        let has_begun = |member: &MemberId| {
+            let status = self.node(member.node.0).running.as_ref();
+            let status = status.and_then(|running| running.alone.groups.status(group));
+            status.is_some_and(|status| status.last > 0)
+        };
+        if self.aim.is_some() && !members.voters.iter().all(has_begun) {
+            return Vec::new();
+        }
         let voters = members.voters.len();
         match (member_on(one), member_on(other)) {
             (Some(old), None) if is_new(other) && voters > 2 => {
@@ -138,13 +178,16 @@ impl Cluster {
     }
 
     /// The disk of a node is lost, where the others have everything: no other one is missing, and no change is under way.
-    pub fn wipe(&mut self, id: u32) {
-        if self.is_whole_without(id) {
+    /// False if it is not so.
+    pub fn wipe(&mut self, id: u32) -> bool {
+        let is_whole = self.is_whole_without(id);
+        if is_whole {
             self.struck(Fault::DiskLost, &[id]);
             self.end(id, true);
             self.ledger.tell(|| format!("the disk of node {id} is lost"));
             self.node_mut(id).wipe();
         }
+        is_whole
     }
 
     /// Whether all other members of all groups have everything, and go by the same members, whatever becomes of them: who
@@ -157,7 +200,8 @@ impl Cluster {
             let is_replaced = now.members().any(|member| member.life > 0);
             let knows = |member: MemberId| {
                 let node = self.node(member.node.0);
-                let running = node.running.as_ref();
+                let is_well = node.goes_on() && !node.log_failed() && !node.is_doomed;
+                let running = node.running.as_ref().filter(|_| is_well || node.id == id);
                 let status = running.and_then(|it| it.alone.groups.status(*group));
                 let agrees = status.is_some_and(|status| {
                     status.members == *now && (!is_replaced || status.base.index >= *since)

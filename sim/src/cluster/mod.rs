@@ -8,10 +8,11 @@
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
 //! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
-//! queues may do), `theme` and `faults` (what goes wrong), `members` (who has copies), `nodes` (all of them together),
+//! queues may do), `theme`, `faults` and `aim` (what goes wrong), `members` (who has copies), `nodes` (all of them together),
 //! [`run`] (what a seed does), `invariants`.
 
 mod access;
+mod aim;
 mod clients;
 pub mod coverage;
 mod faults;

@@ -6,7 +6,7 @@ use super::observed::{Observed, Queue};
 use super::terms::Terms;
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
-use broker::groups::{Ends, Identity, Member, News};
+use broker::groups::{Ends, Identity, Member, News, handover, member_journal};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, NodeId, Refused, Settings, Step};
 use model::{Machine, Timestamp};
@@ -21,6 +21,9 @@ use storage::{LogOptions, World};
 
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The size of a file of its log.
+const LOG_FILE_BYTES: u64 = 32 << 10;
 
 /// What a queue orders, with the number of the turn in which it may leave.
 type Left = Arc<Mutex<Vec<(GroupId, Effect<Ends>)>>>;
@@ -51,6 +54,9 @@ pub struct Running {
     pub world: Arc<Simulated>,
     pub alone: Alone,
     pub copies: BTreeMap<GroupId, Copy>,
+    /// How large its log may become until it is cut, and a file of it.
+    pub log_bytes: u64,
+    pub log_file_bytes: u64,
     left: Left,
     ticked: Duration,
 }
@@ -137,8 +143,10 @@ impl Node {
     pub fn leave(&mut self, group: GroupId) {
         self.groups.remove(&group);
         if let Some(running) = &mut self.running {
-            running.alone.groups.close(group);
             running.copies.remove(&group);
+            // What was its copy of the queue is deleted, as the catalog has nodes do that are no members any more.
+            let segments = Some(member_journal(group));
+            until_power_cut(|| handover::forget(&running.alone.groups, group, segments));
         }
     }
 
@@ -202,7 +210,7 @@ impl Node {
         // Small logs are cut while members lag, others never.
         let log_bytes = [96 << 10, 256 << 20][random.below(2) as usize];
         let options = LogOptions {
-            file_bytes: 32 << 10,
+            file_bytes: LOG_FILE_BYTES,
             size_limit: log_bytes,
             make_ahead: false,
             retry_ms: 20,
@@ -233,12 +241,16 @@ impl Node {
             until_power_cut(|| copy.queue().submit(alone.node.now(), shrink).is_ok());
             copies.insert(*group, copy);
         }
+        let not_its = alone.unopened().map(GroupId).collect::<Vec<_>>();
+        until_power_cut(|| not_its.into_iter().for_each(|group| alone.forget(group)));
         alone.sweep().map_err(|error| format!("{error:?}"))?;
         let ticked = self.clock;
         self.running = Some(Running {
             world,
             alone,
             copies,
+            log_bytes,
+            log_file_bytes: LOG_FILE_BYTES,
             left,
             ticked,
         });

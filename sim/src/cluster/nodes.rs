@@ -1,6 +1,7 @@
 //! All nodes with their network and their clients, and how time passes for them.
 
 use super::access::Access;
+use super::aim::Aim;
 use super::clients::Clients;
 use super::coverage::{Fault, Ways};
 use super::history::Id;
@@ -44,8 +45,12 @@ pub struct Cluster {
     pub drained: Option<Drained>,
     /// All clients have left: what is given to them all the same goes back.
     pub clients_are_gone: bool,
+    /// Nothing goes wrong any more and nobody wants anything: time passes quickly.
+    pub is_calm: bool,
     pub terms: BTreeMap<GroupId, Terms>,
-    ways: Ways,
+    pub ways: Ways,
+    /// What a fault waits for.
+    pub aim: Option<Aim>,
     incarnations: u64,
 }
 
@@ -82,8 +87,10 @@ impl Cluster {
             over: Vec::new(),
             drained: None,
             clients_are_gone: false,
+            is_calm: false,
             terms,
             ways: Ways::begin(),
+            aim: None,
             incarnations: 0,
         };
         for (group, terms) in &cluster.terms {
@@ -201,7 +208,8 @@ impl Cluster {
 
     /// Some milliseconds pass, and what is due happens.
     pub fn round(&mut self) {
-        let time = Duration::from_millis(1 + self.random.below(20));
+        let most = if self.is_calm { 100 } else { 20 };
+        let time = Duration::from_millis(1 + self.random.below(most));
         self.ledger.now += time;
         let now = self.ledger.now;
         if !self.network.cuts.is_empty() || self.nodes.iter().any(|node| node.paused.is_some()) {
@@ -237,9 +245,12 @@ impl Cluster {
                 }
             }
         }
+        self.strike_aimed();
         let first = self.random.below(self.nodes.len() as u64) as usize;
         for at in 0..self.nodes.len() {
-            let steps = self.random.below(12);
+            // What is aimed at are moments between two steps: they last longer where threads are slow.
+            let most = if self.aim.is_some() { 5 } else { 12 };
+            let steps = self.random.below(most);
             let at = (first + at) % self.nodes.len();
             let (hung, failed) = (self.nodes[at].hang.is_none(), self.nodes[at].log_failed());
             self.nodes[at].work(steps);

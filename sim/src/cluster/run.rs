@@ -1,8 +1,9 @@
 //! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
 
 use super::faults::Plan;
-use super::invariants::{acks, healed, lost, members};
+use super::invariants::{acks, bounded, healed, lost, members};
 use super::ledger::{Counts, Ledger};
+use super::node::Node;
 use super::nodes::{Cluster, Drained};
 use super::terms::DEAD;
 use crate::ledger::Violation;
@@ -10,8 +11,6 @@ use cluster::GroupId;
 use queue::ConsumerSettings;
 use std::time::Duration;
 
-/// Rounds before everything heals.
-const ROUNDS: u64 = 500;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What became of a seed.
@@ -37,7 +36,8 @@ pub fn run_told(seed: u64) -> Outcome {
 
 fn run_in(mut cluster: Cluster) -> Ledger {
     let plan = Plan::choose(&mut cluster);
-    for _ in 0..ROUNDS / 2 + cluster.random.below(ROUNDS) {
+    let most = cluster.theme.rounds();
+    for _ in 0..most / 3 + cluster.random.below(most * 2 / 3) {
         cluster.round();
         for _ in 0..cluster.random.below(3) {
             cluster.client_acts();
@@ -75,12 +75,47 @@ fn run_in(mut cluster: Cluster) -> Ledger {
     for group in groups {
         drain(&mut cluster, group);
     }
+    settle_down(&mut cluster);
     cluster.ledger
+}
+
+/// Nobody wants anything any more: what nodes have kept for clients and for each other is given back.
+fn settle_down(cluster: &mut Cluster) {
+    until(cluster, |cluster| {
+        let books = cluster.ledger.books.values();
+        cluster.letters.is_empty() && books.into_iter().all(|book| book.history.live().next().is_none())
+    });
+    cluster.is_calm = true;
+    let excess = |cluster: &Cluster| {
+        let groups: Vec<GroupId> = cluster.terms.keys().copied().collect();
+        let of_node = |node: &Node| Some(format!("{}: {}", node.id, bounded::excess(node, &groups)?));
+        let of_nodes = cluster.nodes.iter().find_map(of_node);
+        let of_access = |(at, access)| Some(format!("{at:?}: {}", bounded::excess_of_access(access)?));
+        of_nodes.or_else(|| cluster.accesses.iter().find_map(of_access))
+    };
+    for _ in 0..bounded::CHECKPOINTS {
+        for id in cluster.ids() {
+            cluster
+                .terms
+                .keys()
+                .for_each(|group| cluster.node(id).checkpoint(*group));
+        }
+        if until_within(cluster, bounded::TICKS, |cluster| excess(cluster).is_none()) {
+            return;
+        }
+    }
+    if let Some(what) = excess(cluster) {
+        cluster.ledger.violated("what is over is given back", what);
+    }
 }
 
 /// Rounds pass until this holds; false if it does not within its bound.
 fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) -> bool {
-    let end = cluster.ledger.now + TICK * healed::TICKS;
+    until_within(cluster, healed::TICKS, holds)
+}
+
+fn until_within(cluster: &mut Cluster, ticks: u32, holds: impl Fn(&Cluster) -> bool) -> bool {
+    let end = cluster.ledger.now + TICK * ticks;
     while cluster.ledger.now < end && cluster.ledger.violations.is_empty() {
         cluster.round();
         cluster.replace_lost();
@@ -144,6 +179,9 @@ fn drain(cluster: &mut Cluster, group: GroupId) {
     if let Some(book) = cluster.ledger.books.get(&group) {
         let there = book.history.live().collect();
         lost::drained(&mut cluster.ledger, group, &there, &taken);
+    }
+    if let Some(number) = consumer {
+        cluster.done_with(node, group, number, &taken);
     }
 }
 

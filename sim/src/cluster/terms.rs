@@ -37,8 +37,8 @@ impl Terms {
     /// Decides. A third of all queues are plain: what those promise allows no loss.
     pub fn choose(nodes: Vec<u32>, theme: Theme, random: &mut Random) -> Self {
         let mut terms = Self::of_the_dead(nodes);
-        let is_small = theme == Theme::Limits;
-        if random.below(3) == 0 && !is_small {
+        let (is_small, is_aimed) = (theme == Theme::Limits, theme == Theme::Aimed);
+        if random.below(3) == 0 && !is_small && !is_aimed {
             return terms;
         }
         terms.has_no_ack = random.below(4) == 0;
@@ -46,8 +46,10 @@ impl Terms {
         let mut seldom = |one_in: u64| random.below(one_in) == 0;
         let (sorts, limit, limit_bytes, ttl) = (seldom(3), seldom(4), seldom(6), seldom(4));
         let (dies, returns, retries, once) = (seldom(2), seldom(3), seldom(4), seldom(4));
-        settings.single_active = seldom(5);
-        if sorts {
+        settings.single_active = seldom(5) || is_aimed && seldom(2);
+        // A leader of a queue that sorts may never come to write its contents down once a disk was full or failed, and whoever needs
+        // them waits for ever: where disks are struck on purpose, queues don't sort until that is mended.
+        if sorts && !is_aimed {
             settings.sorting = match random.chance() {
                 true => Sorting::Priority(1 + random.below(4) as u8),
                 false => Sorting::FairKey(TENANT.into()),
@@ -62,7 +64,7 @@ impl Terms {
         };
         settings.message_ttl_ms = ttl.then(|| 200 + random.below(4_000));
         settings.delivery_limit = returns.then(|| DeliveryLimit::Returns(random.below(4) as u32));
-        settings.retry_delay = retries.then(|| RetryDelay {
+        settings.retry_delay = (retries || is_aimed).then(|| RetryDelay {
             initial_ms: 1 + random.below(300),
             factor: 1_000 + random.below(2_000) as u32,
             cap_ms: 600,

@@ -22,6 +22,8 @@ pub enum Theme {
     Clocks,
     /// Small queues with limits.
     Limits,
+    /// Faults wait for rare records, of which there are many.
+    Aimed,
 }
 
 /// Something that goes wrong, or right again.
@@ -124,13 +126,14 @@ impl Theme {
     /// Decides.
     pub fn choose(random: &mut Random) -> Self {
         match random.below(10) {
-            0 | 1 => Self::Leaders,
+            0 => Self::Leaders,
             2 => Self::Minorities,
             3 => Self::Members,
             4 => Self::Disks,
             5 => Self::Cuts,
             6 => Self::Clocks,
             7 => Self::Limits,
+            1 | 8 => Self::Aimed,
             _ => Self::Everything,
         }
     }
@@ -147,7 +150,16 @@ impl Theme {
     pub fn one_in(self, random: &mut Random) -> u64 {
         match self {
             Self::Everything | Self::Limits => [0, 80, 40, 15][random.below(4) as usize],
+            Self::Aimed => 60,
             _ => [40, 20, 10][random.below(3) as usize],
+        }
+    }
+
+    /// How many rounds it takes at the most until everything heals, and a third of that at least.
+    pub fn rounds(self) -> u64 {
+        match self {
+            Self::Aimed => 1_700,
+            _ => 750,
         }
     }
 
@@ -156,6 +168,7 @@ impl Theme {
         match self {
             Self::Disks => true,
             Self::Members => false,
+            Self::Aimed => random.chance(),
             _ => random.below(3) == 0,
         }
     }
@@ -186,9 +199,11 @@ impl Theme {
             Self::Cuts => &[
                 Part, PartTwo, CutOneWay, CutOneWay, Cut, Cut, HalfPart, Bridge, Mend, Mend,
             ],
+            // What keeps records from coming ends, and what makes them come begins.
+            Self::Aimed => &[Mend, Mend, GoOn, GoOn, GoOn, Start],
             Self::Clocks => &[Pause, Pause, GoOn, GoOn, Jump, Transfer],
         };
-        let from = match own.is_empty() || random.below(4) == 0 {
+        let from = match own.is_empty() || self != Self::Aimed && random.below(4) == 0 {
             true => &ALL,
             false => own,
         };

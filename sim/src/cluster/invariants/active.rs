@@ -28,6 +28,12 @@ struct Active {
 }
 
 impl Actives {
+    /// The last one that was said to be active, if it is still there, and its node.
+    pub fn active(&self) -> Option<(u64, u32)> {
+        let number = self.last?.consumer;
+        self.there.get(&number).map(|node| (number, *node))
+    }
+
     /// All consumers of a node are gone.
     pub fn forget(&mut self, node: u32) {
         self.there.retain(|_, of| *of != node);

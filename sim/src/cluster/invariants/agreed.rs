@@ -4,6 +4,8 @@ use super::{active, dead, order, reasons};
 use crate::cluster::history::Fact;
 use crate::cluster::ledger::Ledger;
 use cluster::Committed;
+use model::Journaled;
+use queue::fifo::Record;
 
 /// A node tells that this is committed.
 pub fn committed(ledger: &mut Ledger, node: u32, entry: &Committed) {
@@ -18,6 +20,9 @@ pub fn committed(ledger: &mut Ledger, node: u32, entry: &Committed) {
             return ledger.violated(invariant, format!("{group:?}, told by {node}: {what}"));
         }
     };
+    if let Some(Record::Declined { sent, refused }) = Record::decode(&entry.record) {
+        ledger.tell(|| format!("{group:?} {:?}: declined {sent:?}, refused: {refused}", entry.at));
+    }
     for fact in facts {
         ledger.tell(|| format!("{group:?} {:?}: {fact:?}", entry.at));
         match fact {

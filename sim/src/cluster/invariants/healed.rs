@@ -22,7 +22,15 @@ pub fn too_long(ledger: &mut Ledger, nodes: &[Node]) {
     let groups: Vec<GroupId> = ledger.books.keys().copied().collect();
     for group in groups {
         if let Some(what) = lag(ledger, nodes, group) {
-            let what = format!("{group:?} after {TICKS} ticks: {what}");
+            let running = nodes
+                .iter()
+                .filter_map(|node| Some((node.id, &node.running.as_ref()?.alone)));
+            let statuses = running.map(|(id, alone)| {
+                let log = &alone.node.log;
+                (id, alone.groups.status(group), log.busy_for(), log.failed())
+            });
+            let statuses: Vec<_> = statuses.collect();
+            let what = format!("{group:?} after {TICKS} ticks: {what}; {statuses:?}");
             ledger.violated("what heals serves", what);
         }
     }

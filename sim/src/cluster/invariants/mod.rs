@@ -4,6 +4,7 @@ pub mod acks;
 pub mod active;
 pub mod agreed;
 pub mod answers;
+pub mod bounded;
 pub mod contents;
 pub mod dead;
 pub mod deliveries;
