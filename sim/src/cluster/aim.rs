@@ -10,7 +10,7 @@ use storage::faulty::Random;
 const APART: u64 = 4;
 
 /// So many rounds are waited for a record before it is another one that is waited for.
-const PATIENCE: u64 = 40;
+const WAIT: u64 = 40;
 
 /// A node is silent for so many rounds, in which it comes to count as down, and then heard for so many.
 const SILENT: u64 = 240;
@@ -157,7 +157,7 @@ impl Cluster {
     pub fn aim(&mut self) {
         let Some(mut aim) = self.aim else { return };
         aim.round += 1;
-        if aim.since + PATIENCE < aim.round {
+        if aim.since + WAIT < aim.round {
             aim.next(&mut self.random);
         }
         self.aim = Some(aim);
@@ -232,7 +232,7 @@ impl Cluster {
         self.part(&[one]);
     }
 
-    /// Something goes wrong there: what, if something can. What nodes survive goes wrong together with something else now and then.
+    /// Something goes wrong there: what, if something can. What nodes survive goes wrong together with something else.
     fn strike_at(&mut self, aim: Aim, kind: Kind, (node, group): (u32, GroupId)) -> Option<Fault> {
         let some = std::iter::repeat_with(|| aim.some_fault(kind, &mut self.random));
         let faults: Vec<Fault> = some.take(TRIES).collect();

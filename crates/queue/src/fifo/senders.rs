@@ -214,8 +214,8 @@ impl Senders {
         (mark.below, refused)
     }
 
-    /// The sender sends nothing again below number `from`. What of that nobody knows must not become the numbers of other messages,
-    /// if what follows it is known: of a block in parts that the sender has given up.
+    /// The sender sends nothing again below number `from`. What of that nobody knows must not become the numbers of other
+    /// messages, if what follows it is known: of a block in parts that the sender has given up.
     pub(super) fn void(&self, sender: Incarnation, from: u64) -> Option<Sent> {
         let mark = &self.known.get(&sender)?.mark;
         let end = from.min(mark.beyond.last()? + 1);
