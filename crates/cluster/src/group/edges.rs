@@ -1,6 +1,7 @@
 //! What peers that lie or lost something can't do to a group, and what the library would do by itself.
 
-use crate::frame::{FrameWriter, Gone, Item};
+use super::guard::BELIEVED;
+use crate::frame::{FrameWriter, Gone, Item, NUMBER_LIMIT};
 use crate::record::{entry, entry_record};
 use crate::trial::{GROUP, Trial, m};
 use crate::{
@@ -88,6 +89,43 @@ fn a_message_from_another_nodes_member_or_of_an_earlier_start_is_refused() {
     assert_eq!(old, Err(Rejected::OldIncarnation { known: 9 }));
     let cut = groups.receive(NodeId(2), &Bytes::from_static(&[1]));
     assert_eq!(cut, Err(Rejected::Malformed(Malformed::Short)));
+}
+
+#[test]
+fn what_a_member_makes_of_the_highest_numbers_that_it_believes_others_can_read_and_so_can_it_after_a_start() {
+    let mut groups = node(&[m(1), m(2)]);
+    for (term, index) in [(BELIEVED + 1, 0), (1, BELIEVED + 1), (NUMBER_LIMIT, NUMBER_LIMIT)] {
+        let mut append = message(MessageType::MsgAppend, term);
+        (append.index, append.log_term) = (index, u64::from(index > 0));
+        assert_eq!(tell(&mut groups, append), lie(Lie::Number));
+        let at = Mark { index, term };
+        assert_eq!(
+            tell(&mut groups, offer(term, at, &[m(1), m(2)])),
+            lie(Lie::Number)
+        );
+    }
+    let at = Mark {
+        index: BELIEVED,
+        term: BELIEVED,
+    };
+    tell(&mut groups, offer(BELIEVED, at, &[m(1), m(2)])).unwrap();
+    assert!(groups.installed(GROUP, BELIEVED));
+    synced_turn(&mut groups);
+    // It asks for votes in the next term.
+    tell(&mut groups, message(MessageType::MsgTimeoutNow, BELIEVED)).unwrap();
+    let turn = synced_turn(&mut groups);
+    assert_eq!(groups.status(GROUP).unwrap().term, BELIEVED + 1);
+    assert!(!turn.send.is_empty() && !turn.append.is_empty());
+    assert!(
+        turn.send
+            .iter()
+            .all(|(_, frame)| crate::frame::read(frame).is_ok())
+    );
+    let mut again = Recovered::at(m(1), at, at.index, Membership::of(&[m(1), m(2)]));
+    for record in turn.append {
+        again.promise(&record.payload()).unwrap();
+    }
+    assert!(again.checked().is_ok());
 }
 
 #[test]

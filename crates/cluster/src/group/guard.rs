@@ -1,16 +1,23 @@
 //! What the library would stop the process for, or believe, is refused before it sees it.
 
 use super::Group;
+use crate::frame::NUMBER_LIMIT;
 use crate::identity::MemberId;
 use crate::membership::Membership;
 use raft::eraftpb::{Message, MessageType};
 use raft::{StateRole, Storage};
+
+/// The highest term and index that a peer is believed. A member counts on from there, and what it then says and writes must
+/// stay within what frames and logs take, or one lie would silence its node for all groups, and keep it from starting.
+pub(super) const BELIEVED: u64 = NUMBER_LIMIT / 2;
 
 /// How a message of a peer can't be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
     /// It is not from a member on the node that sent it, or not for this one.
     Member,
+    /// A term or an index that no group reaches.
+    Number,
     /// Entries behind a place that isn't said with its term, or of a later term than the message.
     Entries,
     /// The leader believes that this member has what it hasn't: the one or the other lost its tail.
@@ -26,6 +33,11 @@ impl Group {
         let known = MemberId::from_number(message.from).is_some();
         if !known || message.to != self.me.number() || message.from == message.to || message.term == 0 {
             return Err(Lie::Member);
+        }
+        let snapshot = message.get_snapshot().get_metadata().index;
+        let last = message.entries.last().map_or(message.index, |entry| entry.index);
+        if message.term.max(last).max(snapshot) > BELIEVED {
+            return Err(Lie::Number);
         }
         match message.get_msg_type() {
             MessageType::MsgAppend => {
