@@ -5,7 +5,7 @@ use super::peer::Requests;
 use model::ConsumerId;
 use queue::{ConsumerSettings, Request};
 
-/// What goes back into a window at once, at the most.
+/// What goes back into a window at once, at the most: a whole one.
 const MOST_BYTES: u64 = u32::MAX as u64;
 
 /// See the module.
@@ -66,13 +66,9 @@ impl Consumer {
     /// A session begins, and of what it was sent before so much has not been passed on. The rest was, or was lost.
     pub fn named_again(&mut self, settings: ConsumerSettings, outstanding: u64, requests: &mut Requests) {
         self.named = true;
-        let mut back = self.used_before.saturating_sub(outstanding);
+        let back = self.used_before.saturating_sub(outstanding);
         self.used_before = 0;
-        while back > 0 {
-            let bytes = back.min(MOST_BYTES) as u32;
-            self.flow(bytes, requests);
-            back -= u64::from(bytes);
-        }
+        self.flow(back, requests);
         if self.settings.prefetch != settings.prefetch {
             self.limit(settings.prefetch, requests);
         }
@@ -86,7 +82,7 @@ impl Consumer {
     /// The node says something of it.
     pub fn told(&mut self, notice: Notice, requests: &mut Requests) {
         match notice {
-            Notice::Flow { bytes, .. } => self.flow(bytes, requests),
+            Notice::Flow { bytes, .. } => self.flow(bytes.into(), requests),
             Notice::Limit { prefetch, .. } => self.limit(prefetch, requests),
             Notice::Pause { .. } => self.pause(requests),
             Notice::Resume { .. } => self.resume(requests),
@@ -94,11 +90,20 @@ impl Consumer {
         }
     }
 
-    fn flow(&mut self, bytes: u32, requests: &mut Requests) {
+    /// A window goes back, and the message that went beyond it, and no more, whatever the node says it had.
+    fn flow(&mut self, bytes: u64, requests: &mut Requests) {
         let consumer = self.id;
-        self.used = self.used.saturating_sub(u64::from(bytes));
+        self.used = self.used.saturating_sub(bytes);
         match self.drains {
-            false => requests.push(Request::Flow { consumer, bytes }),
+            false => {
+                for bytes in [
+                    bytes.min(MOST_BYTES),
+                    bytes.saturating_sub(MOST_BYTES).min(MOST_BYTES),
+                ] {
+                    let bytes = bytes as u32;
+                    requests.extend((bytes > 0).then_some(Request::Flow { consumer, bytes }));
+                }
+            }
             true if !must_drain(self.used, &self.settings) => {
                 self.drains = false;
                 if !self.settings.paused {
@@ -134,4 +139,30 @@ impl Consumer {
 /// window at once, so less than that may stay with them for long.
 fn must_drain(used: u64, settings: &ConsumerSettings) -> bool {
     used > u64::from(settings.window / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_says_it_had_more_than_there_is_gets_back_a_window_and_not_a_request_for_each() {
+        let settings = ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch: 0,
+            priority: 0,
+            window: u32::MAX,
+            paused: false,
+        };
+        for drains in [u64::MAX, 7] {
+            let mut consumer = Consumer::new(ConsumerId(1), settings, drains);
+            consumer.sent(u64::MAX - 1);
+            consumer.session_ends();
+            let mut requests = Requests::new();
+            consumer.named_again(settings, 0, &mut requests);
+            assert!(requests.len() <= 2, "{}", requests.len());
+            assert!(!consumer.waits());
+        }
+    }
 }
