@@ -329,3 +329,50 @@ fn a_deep_queue_whose_log_is_reused_all_the_time_is_transferred_while_messages_c
     let seq = trio.take_next(lost);
     assert_eq!(seq, Some(101));
 }
+
+#[test]
+fn what_arrives_while_the_disk_stands_still_is_bounded_and_fetched_again_after_a_crash() {
+    for disk_goes_on in [false, true] {
+        let mut trio = Trio::deep();
+        trio.body = 60_000;
+        let leader = trio.leader();
+        trio.publish_each(leader, 1..=300);
+        checkpoint(&trio);
+        let lost = others(leader)[0];
+        replace(&mut trio, lost);
+        let mut arrived = 0;
+        for _ in 0..100_000 {
+            if !trio.deliver_one() {
+                trio.work();
+                trio.tick_only();
+            }
+            arrived += trio.bulk();
+            if arrived > 1 << 20 {
+                break;
+            }
+        }
+        // Its contents are there, and an answer has come; nothing more is on its disk from now on.
+        trio.hung.insert(lost);
+        trio.ticks(40);
+        arrived += trio.bulk();
+        assert!((6 << 20..11 << 20).contains(&arrived), "{arrived}");
+        assert_eq!(trio.messages(lost), None, "what is not synced does not count");
+        if disk_goes_on {
+            trio.hung.clear();
+            trio.ticks(5);
+            let all = arrived + trio.bulk();
+            assert!(
+                (17 << 20..19 << 20).contains(&all),
+                "nothing is fetched twice: {all}"
+            );
+        } else {
+            trio.crash(lost, 1);
+            trio.start(lost);
+            trio.ticks(30);
+            let again = trio.bulk();
+            assert!(again > 17 << 20, "all is fetched again: {again}");
+        }
+        assert_eq!(trio.messages(lost), Some(300));
+        has(&trio, lost, 1..=300);
+    }
+}

@@ -173,10 +173,7 @@ impl<M: Replicated> ReplicatedHost<M> {
     fn bring(&mut self, brought: Brought) {
         match brought {
             Brought::Nothing => {}
-            Brought::Bodies(entries) => {
-                self.transfers.storing += 1;
-                self.transfers.orders.push(Order::Store(entries));
-            }
+            Brought::Bodies(entries) => self.transfers.arrived.extend(entries),
             Brought::Contents { at, bytes } => self.begin_next(at, &bytes),
         }
     }
@@ -247,8 +244,9 @@ impl<M: Replicated> ReplicatedHost<M> {
             }
             State::Fetching(_) | State::Replayed(..) | State::Stopped => {}
         }
+        self.transfers.store();
         self.transfers.ask();
-        if self.transfers.storing == 0
+        if self.transfers.is_stored()
             && let Some(ended) = self.transfers.fetch.ended()
         {
             match self.transfers.purpose {

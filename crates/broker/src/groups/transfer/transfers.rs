@@ -11,8 +11,9 @@ use queue::store::{Piece, Whereabouts};
 use std::sync::Arc;
 use storage::Position;
 
-/// So many stores may be under way while the next question is.
-const STORES: usize = 2;
+/// While bodies of so many bytes wait for a store that is under way, no more are asked for. At most so much, and an answer, waits,
+/// and as much is being stored.
+const ARRIVED_BYTES: usize = 8 << 20;
 /// Ticks before contents are asked for again that could not be used.
 const HOLD: u32 = 50;
 /// Ticks before bodies are looked for again that nobody could give.
@@ -61,6 +62,9 @@ pub struct Transfers {
     /// Those of which every other member said that it can't read them either.
     pub nowhere: Ranges,
     pub orders: Vec<Order>,
+    /// Bodies that have come while a store was under way: the next one stores all of them, with one sync. Until then they are
+    /// here in memory only, and nothing counts them as held.
+    pub arrived: Vec<Entry>,
     /// Stores and copies that are under way.
     pub storing: usize,
     /// It is one of the few of the node that may fetch.
@@ -82,6 +86,7 @@ impl Transfers {
             lacking: Ranges::new(),
             nowhere: Ranges::new(),
             orders: Vec::new(),
+            arrived: Vec::new(),
             storing: 0,
             may: false,
             ticks: false,
@@ -108,6 +113,7 @@ impl Transfers {
     pub fn end(&mut self) {
         self.fetch.give_up();
         self.purpose = Purpose::Nothing;
+        self.arrived.clear();
         self.storing = 0;
         self.leave();
     }
@@ -133,10 +139,25 @@ impl Transfers {
         }
     }
 
+    /// Stores what has come, if nothing is being stored.
+    pub fn store(&mut self) {
+        if self.storing == 0 && !self.arrived.is_empty() {
+            self.storing += 1;
+            let arrived = std::mem::take(&mut self.arrived);
+            self.orders.push(Order::Store(arrived));
+        }
+    }
+
+    /// Whether everything that has come is stored, or is known not to be.
+    pub fn is_stored(&self) -> bool {
+        self.storing == 0 && self.arrived.is_empty()
+    }
+
     /// Asks what is to be asked next, if the disk keeps up.
     pub fn ask(&mut self) {
+        let arrived: usize = self.arrived.iter().map(|entry| entry.bytes.len()).sum();
         if self.fetch.is_busy()
-            && self.storing < STORES
+            && arrived < ARRIVED_BYTES
             && self.may_fetch()
             && let Some((to, said)) = self.fetch.ask()
         {
