@@ -1,4 +1,7 @@
-//! How a target makes something well-formed, or nearly so, of its input.
+//! How targets make something well-formed, or nearly so, of their input.
+
+pub mod group_items;
+pub mod handle_words;
 
 /// Takes numbers and bytes from the input, zeros after its end.
 pub struct Source<'a>(&'a [u8]);
@@ -16,6 +19,11 @@ impl<'a> Source<'a> {
         };
         self.0 = rest;
         first
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Up to 255 bytes, with their number before them.
