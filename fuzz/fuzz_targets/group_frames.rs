@@ -9,20 +9,17 @@ use cluster::{
     Rejected, Settings, Step,
 };
 use leveret_fuzz::Source;
-use leveret_fuzz::group_items::{Speech, Standing, member};
+use leveret_fuzz::group_items::{
+    APPEND, APPEND_RESPONSE, HEARTBEAT, SLEEP, Speech, Standing, TIMEOUT_NOW, VOTE_RESPONSE, member,
+};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
 /// The only node that there is.
 const ME: NodeId = NodeId(1);
 
-/// What the prologue's frames are of, as `cluster::frame` numbers them.
-const APPEND: u8 = 1;
-const APPEND_RESPONSE: u8 = 2;
-const VOTE_RESPONSE: u8 = 4;
-const HEARTBEAT: u8 = 6;
-const TIMEOUT_NOW: u8 = 8;
-const SLEEP: u8 = 32;
+/// What an honest leader's first frame says: two entries.
+const ENTRIES: [u8; 9] = [0, 0, 2, 0, 1, b'x', 0, 1, b'y'];
 
 /// What a step of a change takes at most.
 const STEP_BYTES: usize = 16;
@@ -260,22 +257,32 @@ impl Node {
         self.receive(from, speech.finish().into());
     }
 
-    /// What an honest peer says.
-    fn honest(&mut self, kind: u8, group: GroupId, from: u32) {
+    /// What an honest peer says; `what` chooses where there is a choice.
+    fn honest(&mut self, kind: u8, group: GroupId, from: u32, what: &[u8]) {
         if let Some(standing) = self.standing(group, NodeId(from)) {
             let mut speech = Speech::new(self.groups.incarnation_of(NodeId(from)).unwrap_or(0).max(1));
-            speech.item_of(kind, &mut Source::new(&[]), &standing);
+            speech.item_of(kind, &mut Source::new(what), &standing);
             self.receive(NodeId(from), speech.finish().into());
         }
     }
 
     /// What both peers say, and what comes of it.
     fn all(&mut self, kind: u8, from: &[u32]) {
+        self.all_of(kind, from, &[]);
+    }
+
+    fn all_of(&mut self, kind: u8, from: &[u32], what: &[u8]) {
         let groups: Vec<_> = self.books.keys().copied().collect();
         for group in groups {
-            from.iter().for_each(|from| self.honest(kind, group, *from));
+            from.iter().for_each(|from| self.honest(kind, group, *from, what));
         }
         self.collect(true);
+    }
+
+    /// The node follows the second one, and has some entries that are committed.
+    fn follow(&mut self) {
+        self.all_of(APPEND, &[2], &ENTRIES);
+        self.all(HEARTBEAT, &[2]);
     }
 
     /// The node leads what it can lead.
@@ -407,6 +414,7 @@ impl Node {
             14 => self.all(VOTE_RESPONSE, &[2, 3]),
             15 => self.all(HEARTBEAT, &[2]),
             16 => self.lead(),
+            17 => self.follow(),
             _ => self.hear(which, source),
         }
         self.collect(kind < 224);
@@ -465,10 +473,9 @@ fuzz_target!(|input: &[u8]| {
     match first >> 5 & 3 {
         0 => {}
         1 => node.lead(),
-        2 => node.all(APPEND, &[2]),
+        2 => node.follow(),
         _ => {
-            node.all(APPEND, &[2]);
-            node.all(HEARTBEAT, &[2]);
+            node.follow();
             node.all(SLEEP, &[2]);
         }
     }

@@ -10,11 +10,17 @@ const VERSION: u8 = 1;
 const NUMBER_LIMIT: u64 = 1 << 62;
 
 /// The kinds of items, as `cluster::frame` numbers them; those of the library come first.
-const APPEND: u8 = 1;
+pub const APPEND: u8 = 1;
+pub const APPEND_RESPONSE: u8 = 2;
+const VOTE: u8 = 3;
+pub const VOTE_RESPONSE: u8 = 4;
 const SNAPSHOT: u8 = 5;
+pub const HEARTBEAT: u8 = 6;
+const HEARTBEAT_RESPONSE: u8 = 7;
+pub const TIMEOUT_NOW: u8 = 8;
 const PRE_VOTE: u8 = 9;
 const PRE_VOTE_RESPONSE: u8 = 10;
-const SLEEP: u8 = 32;
+pub const SLEEP: u8 = 32;
 const DIGEST: u8 = 33;
 const ASK: u8 = 34;
 const ANSWER: u8 = 35;
@@ -23,13 +29,13 @@ const UNHEARD: u8 = 37;
 const FAILED: u8 = 38;
 const KINDS: [u8; 17] = [
     APPEND,
-    2,
-    3,
-    4,
+    APPEND_RESPONSE,
+    VOTE,
+    VOTE_RESPONSE,
     SNAPSHOT,
-    6,
-    7,
-    8,
+    HEARTBEAT,
+    HEARTBEAT_RESPONSE,
+    TIMEOUT_NOW,
     PRE_VOTE,
     PRE_VOTE_RESPONSE,
     SLEEP,
@@ -202,7 +208,18 @@ impl Speech {
             180..250 => flags & 3,
             _ => flags,
         });
-        let asks_for_votes = matches!(kind, 3 | PRE_VOTE | PRE_VOTE_RESPONSE);
+        let asks_for_votes = matches!(kind, VOTE | PRE_VOTE | PRE_VOTE_RESPONSE);
+        // A leader has committed everything, and answers to votes say of which term what is committed is.
+        let commit = if matches!(kind, APPEND | HEARTBEAT) {
+            at.last
+        } else {
+            at.committed
+        };
+        let commit_term = if matches!(kind, VOTE_RESPONSE | PRE_VOTE_RESPONSE) {
+            at.last_term
+        } else {
+            0
+        };
         let head = at.numbers(
             source,
             [
@@ -211,8 +228,8 @@ impl Speech {
                 at.term + u64::from(asks_for_votes),
                 at.last_term,
                 at.last,
-                at.committed,
-                0,
+                commit,
+                commit_term,
                 0,
             ],
         );

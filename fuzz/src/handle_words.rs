@@ -50,7 +50,9 @@ pub fn block(source: &mut Source<'_>, least: usize) -> Arc<Block> {
     let what = source.byte();
     let mut block = BlockBuilder::default();
     let size = [0, 1, 40, 1_100][usize::from(what >> 4 & 3)];
-    (0..least.max(usize::from(what & 7))).for_each(|_| block.push(b"", b"q", b"\0\0", &vec![7; size]));
+    // Some expire.
+    let properties: &[u8] = if what & 128 == 0 { b"\0\0" } else { b"\x01\0\x019" };
+    (0..least.max(usize::from(what & 7))).for_each(|_| block.push(b"", b"q", properties, &vec![7; size]));
     Arc::new(block.finish(what & 64 == 0, Timestamp(1)))
 }
 
@@ -67,7 +69,7 @@ pub fn settings(byte: u8) -> ConsumerSettings {
 
 /// A consumer: few, so that they are met again.
 pub fn consumer(byte: u8) -> ConsumerId {
-    ConsumerId(u64::from(byte % 4) + 1)
+    ConsumerId(u64::from(byte % 8) + 1)
 }
 
 fn holder(byte: u8) -> Option<ConsumerId> {
