@@ -1,7 +1,7 @@
-//! What nodes and the leader of a queue say to each other. One end is real, a node's handle with its clients or the leader's sessions
-//! with the queue's machine, and the input plays the other one: frames as an honest end would send them, or not, some bent, some
-//! late, and bytes that never were one. Nothing may panic, what is read is what was written, a client is answered once, and
-//! nobody is sent what it did not ask for.
+//! What nodes and the leader of a queue say to each other. One end is real, a node's handle with its clients or the leader's
+//! sessions with the queue's machine, and the input plays the other one: frames as an honest end would send them, or not, some
+//! bent, some late, and bytes that never were one. Nothing may panic, what is read is what was written, a client is answered
+//! once, and nobody is sent what it did not ask for.
 #![no_main]
 
 use broker::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
@@ -91,8 +91,8 @@ fn read<F: Travels>(bytes: &[u8]) -> Option<F> {
     Some(frame)
 }
 
-/// What is written can be read, and is written again as it was. Of a delivery only those messages travel that it is of, in one piece or
-/// in several.
+/// What is written can be read, and is written again as it was. Of a delivery only those messages travel that it is of, in one
+/// piece or in several.
 fn is_read<F: Travels>(frame: &F) {
     let bytes = frame.written();
     let read = F::read(&bytes).expect("a frame that was written");

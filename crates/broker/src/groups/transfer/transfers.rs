@@ -11,8 +11,8 @@ use queue::store::{Piece, Whereabouts};
 use std::sync::Arc;
 use storage::Position;
 
-/// While bodies of so many bytes wait for a store that is under way, no more are asked for. At most so much, and an answer, waits,
-/// and as much is being stored.
+/// While bodies of so many bytes wait for a store that is under way, no more are asked for. At most so much, and an answer,
+/// waits, and as much is being stored.
 const ARRIVED_BYTES: usize = 8 << 20;
 /// Ticks before contents are asked for again that could not be used.
 const HOLD: u32 = 50;
