@@ -467,7 +467,7 @@ fuzz_target!(|input: &[u8]| {
     let mut source = Source::new(input);
     let first = source.byte();
     // Which of the groups there are, bit by bit: few of them make a quick run.
-    let open = if first % 32 == 0 { 2 } else { first % 32 };
+    let open = if first.is_multiple_of(32) { 2 } else { first % 32 };
     let mut node = Node::new((1..=5).filter(|group| open >> (group - 1) & 1 == 1));
     // What the node is when it begins: nothing, a leader, a follower, or one that follows and sleeps.
     match first >> 5 & 3 {

@@ -73,7 +73,7 @@ pub fn consumer(byte: u8) -> ConsumerId {
 }
 
 fn holder(byte: u8) -> Option<ConsumerId> {
-    (byte % 5 > 0).then(|| consumer(byte))
+    (!byte.is_multiple_of(5)).then(|| consumer(byte))
 }
 
 /// The numbers of a session as one of its ends knows them.
