@@ -186,11 +186,11 @@ impl Group {
             // Whoever could change that wakes it: a leader's message, or the peer that is heard again.
             self.campaign_in = None;
             self.quiet += 1;
-            let patience = 2 * settings.election;
+            let silence = 2 * settings.election;
             let asks = self.is_stranger();
-            let patient = self.quiet <= if asks { ASKS * patience } else { patience };
+            let patient = self.quiet <= if asks { ASKS * silence } else { silence };
             self.awake = patient || self.is_unsynced() || self.installing.is_some();
-            if asks && self.quiet.is_multiple_of(patience) {
+            if asks && self.quiet.is_multiple_of(silence) {
                 self.ask_after_itself(reachable, out);
             }
             return;
