@@ -53,9 +53,11 @@ pub enum Request<E: Ends> {
         reply: E::Reply,
     },
     /// This node says nothing: what its consumers held when another machine decided is delivered again, and whatever it
-    /// says of that later does not count, whoever decides then. Its next `Holds` ends that. What they were given since
-    /// is the host's to return.
+    /// says of that later does not count, whoever decides then, until it knows that. What they were given since is the
+    /// host's to return.
     CountAsDown { node: Incarnation },
+    /// This node has been told what does not count of all that it has said in `Holds`: what it says from now on counts.
+    Knows { node: Incarnation },
     /// This incarnation of a node sends nothing more, and holds nothing: what was kept to recognise it is forgotten.
     IncarnationEnded { incarnation: Incarnation },
     /// Add a consumer. Answered with `Answer::Consuming`, or `Answer::InExclusiveUse`.

@@ -105,6 +105,7 @@ impl<E: Ends> Machine for Classic<E> {
                 reply,
             } => self.hear(node, &held, more, reply, now, outcome),
             Request::CountAsDown { node } => self.count_as_down(node, now, outcome),
+            Request::Knows { node } => self.knows(node, outcome),
             Request::IncarnationEnded { incarnation } => {
                 self.end_incarnation(incarnation, now, outcome);
             }

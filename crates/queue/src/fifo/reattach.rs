@@ -117,9 +117,6 @@ impl<E: Ends> Classic<E> {
             }
         }
         self.reattaching = it;
-        if !more && barred {
-            self.bar(node, false, outcome);
-        }
         outcome
             .effects
             .push(Effect::Reply(reply, Answer::Discard(discard)));
@@ -134,6 +131,14 @@ impl<E: Ends> Classic<E> {
             self.bar(node, true, outcome);
         }
         self.expect_no_more(node, now, outcome);
+    }
+
+    /// A node knows what does not count. Before, an owner that goes may take the answer with it, and the node would say the same
+    /// to the next one.
+    pub(super) fn knows(&mut self, node: Incarnation, outcome: &mut FifoOutcome<E>) {
+        if self.senders.is_barred(node) {
+            self.bar(node, false, outcome);
+        }
     }
 
     /// Nothing more comes from this node. What it has said so far of what its consumers hold is not the whole, and void.

@@ -370,7 +370,9 @@ impl World {
         });
         if last {
             node.down_at = None;
+            let knows = Incarnation(node.incarnation);
             let again: Vec<Done> = node.done.extract_if(.., |done| done.term < term).collect();
+            self.turn(Request::Knows { node: knows });
             again.into_iter().for_each(|done| self.tell(at, done));
         }
     }

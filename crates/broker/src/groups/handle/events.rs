@@ -2,7 +2,7 @@
 //! to theirs.
 
 use super::message::ToNode;
-use super::peer::{Asked, CHANNEL, Keeps, Numbers, Peer, Phase, Requests};
+use super::peer::{Asked, CHANNEL, Keeps, Knowledge, Numbers, Peer, Phase, Requests};
 use crate::clients::outbox::{Event, Outbox, Question};
 use crate::node::ends::Ends;
 use model::{ConsumerId, Ranges};
@@ -92,6 +92,13 @@ impl Peer {
                     self.counted(session, held, seqs, requests, numbers);
                 }
             }
+            (Some(Asked::Known), _) => {
+                self.questions.remove(&question);
+                self.knowledge = Knowledge::Everything;
+                if self.phase == Phase::Told {
+                    self.phase = Phase::Open;
+                }
+            }
             (Some(Asked::Resolved { number }), _) => {
                 let number = *number;
                 self.questions.remove(&question);
@@ -127,9 +134,7 @@ impl Peer {
             let answer = Answer::Discard(discard);
             self.said.push(ToNode::Answer { question: 0, answer });
         }
-        if self.parts == 0 && self.phase == Phase::Heard {
-            self.phase = Phase::Open;
-        }
+        self.counted_all();
         self.go_on(requests, numbers);
     }
 

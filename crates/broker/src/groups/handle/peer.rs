@@ -46,13 +46,29 @@ pub enum Phase {
     Speaking,
     /// It has said everything; what of that counts is not known yet.
     Heard,
+    /// That is known, and the node is told.
+    Told,
     /// Everything is known.
     Open,
+}
+
+/// What a node knows of what counts of all that it has said in this term. Before it knows that, it is given nothing: what it is given
+/// would count no more than what it had if somebody else led next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    Nothing,
+    /// It is told by this frame of its session.
+    Told(u64),
+    /// It was told, and that goes on record.
+    Recorded,
+    Everything,
 }
 
 /// What a question to the machine was for.
 #[derive(Debug)]
 pub enum Asked {
+    /// Whether it is on record that the node knows what counts.
+    Known,
     /// How the node stands, before its session.
     Standing,
     /// What its consumers have: as the node named it.
@@ -112,6 +128,7 @@ pub struct Peer {
     pub taken: SeqSet,
     /// The machine has heard what it has, in this term.
     pub spoken: bool,
+    pub knowledge: Knowledge,
     pub questions: BTreeMap<u64, Asked>,
     /// Parts of what it has that have no answer.
     pub parts: usize,
@@ -144,6 +161,7 @@ impl Peer {
             given: BTreeMap::new(),
             taken: SeqSet::default(),
             spoken: false,
+            knowledge: Knowledge::Nothing,
             questions: BTreeMap::new(),
             parts: 0,
             asked: BTreeSet::new(),
@@ -168,6 +186,9 @@ impl Peer {
             return;
         }
         self.session = frame.session;
+        if matches!(self.knowledge, Knowledge::Told(_)) {
+            self.knowledge = Knowledge::Nothing;
+        }
         let mut end = End::new(frame.session, term);
         end.receive(frame);
         self.end = Some(end);
@@ -253,7 +274,15 @@ impl Peer {
         if frame.term != end.term {
             return frame.term == 0;
         }
-        match end.receive(&frame) {
+        let arrival = end.receive(&frame);
+        if let Knowledge::Told(by) = self.knowledge
+            && end.has(by)
+        {
+            self.knowledge = Knowledge::Recorded;
+            requests.push(Request::Knows { node: self.node });
+            self.recall(u64::MAX, Asked::Known, requests, numbers);
+        }
+        match arrival {
             Arrival::Nothing => true,
             Arrival::Gap => false,
             Arrival::Next => {
@@ -404,11 +433,32 @@ impl Peer {
         }
         if !more {
             self.spoken = true;
-            self.phase = match self.parts {
-                0 => Phase::Open,
-                _ => Phase::Heard,
-            };
+            self.phase = Phase::Heard;
+            self.counted_all();
             self.reconcile(requests);
+        }
+    }
+
+    /// If it is known what counts of everything that was said, the node is told, and is to say that it knows.
+    pub fn counted_all(&mut self) {
+        if self.phase == Phase::Heard && self.parts == 0 {
+            self.phase = match self.knowledge {
+                Knowledge::Everything => Phase::Open,
+                _ => Phase::Told,
+            };
+            if let Some(end) = self.end.as_mut().filter(|_| self.phase == Phase::Told) {
+                end.ask();
+            }
+        }
+    }
+
+    /// Everything that was to be said is sent.
+    pub fn has_said(&mut self) {
+        if self.phase == Phase::Told
+            && self.knowledge == Knowledge::Nothing
+            && let Some(end) = &self.end
+        {
+            self.knowledge = Knowledge::Told(end.last());
         }
     }
 

@@ -110,6 +110,21 @@ impl End {
         }
     }
 
+    /// The other end is to say at once that it has what is sent next. Up to which frame it has everything, [`End::has`] says.
+    pub fn ask(&mut self) {
+        self.asks = true;
+    }
+
+    /// The number of the last frame that was sent.
+    pub fn last(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether the other end has this frame.
+    pub fn has(&self, frame: u64) -> bool {
+        self.seen >= frame
+    }
+
     /// A tick of the clock. False if the other end does not say that it has what was sent: the session is over.
     pub fn tick(&mut self) -> bool {
         if self.seen == self.sent {

@@ -113,6 +113,7 @@ impl Sessions {
             // Nobody waits for the answer: there is nothing to discard.
             let mut nobody = Peer::new(node, self.budget.clone());
             nobody.hear(Vec::new(), false, requests, &mut self.numbers);
+            requests.push(Request::Knows { node });
         }
     }
 
@@ -206,6 +207,7 @@ impl Sessions {
             if let Some(end) = &mut peer.end {
                 let mut own = Vec::new();
                 end.send(std::mem::take(&mut peer.said), &mut own);
+                peer.has_said();
                 frames.extend(own.into_iter().map(|frame| (*node, frame)));
             }
         }
