@@ -118,7 +118,7 @@ impl Aim {
         let mut aim = Self {
             kind: Kind::Barred,
             phase: Phase::Sent,
-            bars: random.below(3) > 0,
+            bars: random.below(5) > 0,
             only,
             loses_disks,
             round: 0,
@@ -140,7 +140,7 @@ impl Aim {
     }
 
     fn some_fault(self, kind: Kind, random: &mut Random) -> Fault {
-        let loses = self.loses_disks && random.below(3) > 0;
+        let loses = self.loses_disks && (kind == Kind::Barred || random.below(3) > 0);
         let mut some = |faults: &[Fault]| faults[random.below(faults.len() as u64) as usize];
         match self.only {
             Some(fault) => fault,
@@ -236,6 +236,14 @@ impl Cluster {
     fn strike_at(&mut self, aim: Aim, kind: Kind, (node, group): (u32, GroupId)) -> Option<Fault> {
         let some = std::iter::repeat_with(|| aim.some_fault(kind, &mut self.random));
         let faults: Vec<Fault> = some.take(TRIES).collect();
+        // Bars are the rarest: most of what leaves them on their way goes wrong together.
+        if kind == Kind::Barred && aim.only.is_none() {
+            for fault in MILD.into_iter().filter(|fault| *fault != Fault::Paused) {
+                if self.random.chance() {
+                    self.strikes(fault, node, group, aim.loses_disks);
+                }
+            }
+        }
         let mut faults = faults.into_iter();
         let mut strike = || faults.find(|fault| self.strikes(*fault, node, group, aim.loses_disks));
         let first = strike()?;
