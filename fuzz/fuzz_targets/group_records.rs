@@ -20,7 +20,7 @@ fn record(member: &mut Recovered, last: &mut (u64, u64), rest: &mut &[u8]) -> Op
             for number in [last.0, u64::from(kind >> 4), u64::from(*length)] {
                 promise.extend(number.to_le_bytes());
             }
-            drop(member.promise(&promise));
+            let _ = member.promise(&promise);
         }
         _ => {
             let (term, index) = (

@@ -52,8 +52,8 @@ pub enum Phase {
     Open,
 }
 
-/// What a node knows of what counts of all that it has said in this term. Before it knows that, it is given nothing: what it is given
-/// would count no more than what it had if somebody else led next.
+/// What a node knows of what counts of all that it has said in this term. Before it knows that, it is given nothing: what it is
+/// given would count no more than what it had if somebody else led next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
     Nothing,
