@@ -372,6 +372,7 @@ fn what_arrives_while_the_disk_stands_still_is_bounded_and_fetched_again_after_a
             let again = trio.bulk();
             assert!(again > 17 << 20, "all is fetched again: {again}");
         }
+        is_member(&trio, lost);
         assert_eq!(trio.messages(lost), Some(300));
         has(&trio, lost, 1..=300);
     }
