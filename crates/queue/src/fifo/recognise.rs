@@ -112,7 +112,9 @@ impl<E: Ends> Classic<E> {
         reply: E::Reply,
         outcome: &mut FifoOutcome<E>,
     ) {
-        if let Some(void) = self.senders.void(sender, from) {
+        // Who waits for what was asked before says nothing of what it sends again.
+        let gives_up = from < u64::MAX;
+        if let Some(void) = gives_up.then(|| self.senders.void(sender, from)).flatten() {
             self.senders.note(&void, false);
             let (sent, refused) = (Box::new(void), false);
             outcome.records.push(Record::Declined { sent, refused });
