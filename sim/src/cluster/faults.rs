@@ -268,14 +268,18 @@ impl Cluster {
         let time = Duration::from_millis(self.random.below(4_000));
         self.ledger
             .tell(|| format!("the clock of node {id} jumps by {time:?}"));
-        self.ledger.jumped += time;
         self.struck(Struck::ClockJump, &[id]);
         self.node_mut(id).jump(time);
     }
 
-    /// Everything goes on, everything gets through.
+    /// Everything goes on, everything gets through, and all clocks show the same: what is due by the clock of one of them would be
+    /// waited for by another one for as long as they differ.
     pub fn heal(&mut self) {
         self.aim = None;
+        let latest = self.latest();
+        for node in &mut self.nodes {
+            node.jump(latest.saturating_sub(node.clock()));
+        }
         self.ids().iter().for_each(|id| self.ledger.trouble(*id));
         self.network.cuts.clear();
         self.network.weather = Weather {

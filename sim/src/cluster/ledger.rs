@@ -132,10 +132,8 @@ pub struct Ledger {
     pub elected: BTreeMap<(GroupId, u64), Duration>,
     /// When leaders were asked for something, by the number of the question or of the consumer.
     pub asked: BTreeMap<(Leadership, u64), Duration>,
-    /// By so much clocks have jumped in all.
-    pub jumped: Duration,
-    /// By so much some clock was ahead at the most, since its node had waited for one of its threads.
-    pub waited: Duration,
+    /// What the clock shows that is most ahead: they jump, and who waits for a thread has time pass.
+    pub latest: Duration,
     pub violations: Vec<Violation>,
     /// What happened, in words, if somebody wants to read it.
     pub story: Option<Vec<String>>,

@@ -45,7 +45,8 @@ pub struct Node {
     pub is_doomed: bool,
     /// The next sync of its log takes so long.
     pub hang: Option<Duration>,
-    /// What its monotonic clock shows.
+    /// What its monotonic clock shows. That of its process may be ahead, until time passes next: who waits for a thread that
+    /// sleeps waits until it goes on.
     clock: Duration,
 }
 
@@ -282,7 +283,7 @@ impl Node {
 
     /// Time passes, also for one that stands still. Whether its clock ticks.
     pub fn advance(&mut self, time: Duration) -> bool {
-        self.clock += time;
+        self.clock = self.clock() + time;
         let Some(running) = self.running.as_mut().filter(|_| self.paused.is_none()) else {
             return false;
         };
@@ -296,15 +297,15 @@ impl Node {
         ticks
     }
 
-    /// How far the clock of its process is ahead: who waits for a thread that sleeps waits until it goes on.
-    pub fn waited(&self) -> Duration {
+    /// What its clock shows, or that of its process if that is ahead. It never goes back, whatever becomes of processes.
+    pub fn clock(&self) -> Duration {
         let shows = self.running.as_ref().map(|running| running.world.elapsed());
-        shows.unwrap_or_default().saturating_sub(self.clock)
+        shows.unwrap_or_default().max(self.clock)
     }
 
     /// Its clock jumps ahead, as after a sleep of the machine.
     pub fn jump(&mut self, time: Duration) {
-        self.clock += time;
+        self.clock = self.clock() + time;
     }
 
     /// Has its copy write down what it has.
@@ -337,6 +338,7 @@ impl Node {
 
     /// The process is gone. With the power goes what was not synced, as `random` decides.
     pub fn end(&mut self, power: bool, random: &mut Random) {
+        self.clock = self.clock();
         let Some(running) = self.running.take() else {
             return;
         };

@@ -298,10 +298,15 @@ impl Cluster {
         }
     }
 
+    /// What the clock shows that is most ahead.
+    pub fn latest(&self) -> Duration {
+        let clocks = self.nodes.iter().map(Node::clock);
+        clocks.max().unwrap_or_default()
+    }
+
     /// Looks at what nodes have told and what has left them.
     pub fn look(&mut self) {
-        let waited = self.nodes.iter().map(Node::waited).max();
-        self.ledger.waited = self.ledger.waited.max(waited.unwrap_or_default());
+        self.ledger.latest = self.latest();
         for id in self.ids() {
             let groups: Vec<GroupId> = self.terms.keys().copied().collect();
             let mut ended = Vec::new();

@@ -38,7 +38,7 @@ pub fn compare(ledger: &mut Ledger, group: GroupId, node: u32, copy: &Copy, inde
     let seen = copy.queue().inspect(contents_of).flatten();
     // Whoever looks at a copy turns it.
     let seen = seen.filter(|_| copy.queue().applied() == Some(index));
-    let latest = BEGINNING_MS + (ledger.now + ledger.jumped + ledger.waited).as_millis() as u64;
+    let latest = BEGINNING_MS + ledger.latest.as_millis() as u64;
     let Some((seen, book)) = seen.zip(ledger.books.get_mut(&group)) else {
         return;
     };
@@ -63,7 +63,9 @@ fn contents_of(machine: &Classic<Ends>) -> Option<Contents> {
     }
 }
 
-/// A queue that sorts drops lanes in which nothing is when it likes; their numbers and marks are in those that stay.
+/// A queue that sorts drops lanes in which nothing is when it likes; their numbers and marks are in those that stay. Whoever
+/// leads a queue in which a message has expired no longer lets it wait for its next try, and that is not on record: everybody
+/// else has it expire all the same, whether it waits or not.
 fn without_what_may_differ(mut contents: Contents, latest_ms: u64, sorts: bool) -> Contents {
     let is_to_come = |expiry: &Expiry| expiry.at_ms > latest_ms;
     if sorts {
@@ -71,11 +73,33 @@ fn without_what_may_differ(mut contents: Contents, latest_ms: u64, sorts: bool) 
         contents.lanes.retain(|lane| !lane.live.is_empty());
     }
     for lane in &mut contents.lanes {
-        lane.expiries.retain(is_to_come);
+        let (to_come, passed) = std::mem::take(&mut lane.expiries)
+            .into_iter()
+            .partition(is_to_come);
+        lane.expiries = to_come;
+        lane.retries = of_what_stays(&lane.retries, &passed);
         lane.retries.retain(is_to_come);
         if sorts {
             (lane.handed_below, lane.settled_high) = (0, 0);
         }
     }
     contents
+}
+
+/// When messages are tried again, each by itself, but for those that have expired.
+fn of_what_stays(retries: &[Expiry], expired: &[Expiry]) -> Vec<Expiry> {
+    let has_expired = |seq: Seq| expired.iter().any(|it| it.first <= seq && seq <= it.last);
+    let each = |retry: &Expiry| {
+        let at_ms = retry.at_ms;
+        (retry.first..=retry.last).map(move |seq| Expiry {
+            first: seq,
+            last: seq,
+            at_ms,
+        })
+    };
+    retries
+        .iter()
+        .flat_map(each)
+        .filter(|retry| !has_expired(retry.first))
+        .collect()
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 const EARLY: Duration = Duration::from_millis(30);
 
 pub fn left(ledger: &mut Ledger, group: GroupId, id: Id, how: Gone) {
-    let latest = ledger.now + ledger.jumped + ledger.waited + EARLY;
+    let latest = ledger.latest + EARLY;
     let Some(book) = ledger.books.get(&group) else {
         return;
     };
