@@ -265,6 +265,44 @@ fn numbers_of_a_block_that_was_given_up_after_some_of_its_records_were_committed
     }
 }
 
+#[test]
+fn a_question_about_nothing_that_was_sent_gives_up_nothing_of_a_block_that_is_sent_again() {
+    let settings = replicated(QueueSettings {
+        sorting: Sorting::Priority(3),
+        ..QueueSettings::default()
+    });
+    let sender = Incarnation(7);
+    let send = |machine: &mut Classic<Plain>| {
+        let mut outcome = Outcome::default();
+        let sent = Request::EnqueueFrom {
+            origin: Box::new(Origin { sender, first: 1 }),
+            block: prioritised(&[1, 3, 1, 0, 3]),
+            receipt: Some(1),
+        };
+        machine.handle(Timestamp(1), sent, &mut outcome);
+        outcome.records
+    };
+    let records = send(&mut Classic::new(settings.clone()));
+    for committed in 0..=records.len() {
+        let mut next: Classic<Plain> = Classic::new(settings.clone());
+        next.follow();
+        for (index, record) in (1..).zip(&records[..committed]) {
+            next.apply(index, record.clone(), &mut Outcome::default());
+        }
+        next.recovered(false);
+        // Whoever only waits until everything before is on record asks for what comes behind all numbers.
+        let (mut outcome, from, reply) = (Outcome::default(), u64::MAX, 0);
+        next.handle(
+            Timestamp(1),
+            Request::Recall { sender, from, reply },
+            &mut outcome,
+        );
+        assert!(outcome.records.is_empty(), "{committed} records: {outcome:?}");
+        send(&mut next);
+        assert_eq!(next.status().persistent, 5, "{committed} records");
+    }
+}
+
 fn prioritised(priorities: &[u8]) -> Arc<Block> {
     let mut builder = BlockBuilder::new();
     for (number, priority) in (1..).zip(priorities) {
