@@ -12,7 +12,7 @@ use crate::node::pager::{Pager, StoreFiles};
 use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
 use cluster::{Damage, GroupId, Groups, NodeId, Settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use storage::{
@@ -27,6 +27,8 @@ pub struct Alone {
     pub groups: Arc<NodeGroups>,
     /// What its log has of groups that are not open, by their numbers.
     found: BTreeMap<u64, Found>,
+    /// Groups of which it has given a member up.
+    renounced: BTreeSet<u64>,
     /// What it has of queues that are this node's alone: whose, where, and the record.
     pub queues: Vec<(JournalId, Position, Vec<u8>)>,
 }
@@ -82,6 +84,7 @@ pub fn open(
         node,
         groups,
         found,
+        renounced: BTreeSet::new(),
         queues,
     })
 }
@@ -115,7 +118,10 @@ impl Alone {
         let (mut starting, mut acts) = (Vec::new(), Vec::new());
         for (identity, settings, act) in members {
             let group = identity.group;
-            let found = self.found.remove(&group.0).unwrap_or_default();
+            let found = match self.renounced.contains(&group.0) {
+                true => Found::of_another(),
+                false => self.found.remove(&group.0).unwrap_or_default(),
+            };
             starting.push(found.begin(&self.groups, identity, settings));
             acts.push((group, act));
         }
@@ -142,6 +148,14 @@ impl Alone {
         if self.found.remove(&group.0).is_some() {
             handover::forget(&self.groups, group, None);
         }
+    }
+
+    /// The member of a group is damaged ([`NotOpened`], [`Hosted::is_damaged`]) and given up, see [`handover::renounce`]. What is
+    /// opened next is another member. The segments of a member that was not opened go with [`Alone::sweep`].
+    pub fn renounce(&mut self, group: GroupId, segments: Option<JournalId>) {
+        self.found.remove(&group.0);
+        self.renounced.insert(group.0);
+        handover::renounce(&self.groups, group, segments);
     }
 
     /// The numbers of groups that the log has and that are not open.

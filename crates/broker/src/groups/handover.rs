@@ -297,6 +297,18 @@ where
     starting.finish(act)
 }
 
+/// This node's member of the group is damaged: nothing counts of what this node has of it, and the log forgets it, as do the segments
+/// of this name. They need not wait until that is durable: as long as the log has anything of the group, the damage is found again.
+/// What this node opens of the group later ([`Found::of_another`]) is another member of it, under a number that it never had.
+pub fn renounce(groups: &NodeGroups, group: GroupId, segments: Option<JournalId>) {
+    groups.close(group);
+    let node = groups.node();
+    node.log.forget_group(group.0);
+    if let Some(segments) = segments {
+        node.pager.write(move |files| files.remove(segments));
+    }
+}
+
 /// This node has no member of the group any more, or never had one that counts: the log and the segments forget it. Of a group
 /// whose segments bear the name of a queue that goes on with them, only the log does.
 pub fn forget(groups: &NodeGroups, group: GroupId, segments: Option<JournalId>) {

@@ -48,7 +48,8 @@ pub(super) enum State<M: Replicated> {
     Replayed(ReplicatedJournal<M>, Vec<Place>),
     /// The machine lagged too far behind, and is gone. Its successor is made of contents that others have.
     Fetching(Box<Next<M>>),
-    /// A record can't be read: going on would make another machine of it than the other members have.
+    /// A record can't be read, or nothing of what the next machine is made of: going on would make another machine of it than the
+    /// other members have.
     Stopped,
 }
 
@@ -290,6 +291,14 @@ impl<M: Replicated> ReplicatedHost<M> {
                 self.transfers.end();
             }
             other => self.state = other,
+        }
+    }
+
+    /// Its next machine can't be made: it has none from now on.
+    pub fn stop(&mut self) {
+        if let State::Replayed(..) = self.state {
+            self.state = State::Stopped;
+            self.transfers.end();
         }
     }
 

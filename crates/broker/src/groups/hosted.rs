@@ -38,6 +38,12 @@ pub struct Hosted<M: Replicated> {
     mail: AtomicBool,
     /// Its next machine is being made.
     replaying: AtomicBool,
+    /// What that is made of was not there, the last time.
+    missing: AtomicBool,
+    /// What that is made of is damaged: there is none any more.
+    damaged: AtomicBool,
+    /// The group is open here no more.
+    closed: AtomicBool,
     act: Act<M::Effect>,
 }
 
@@ -53,6 +59,9 @@ impl<M: Replicated> Hosted<M> {
             inbox: Mutex::default(),
             mail: AtomicBool::new(false),
             replaying: AtomicBool::new(false),
+            missing: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             act,
         })
     }
@@ -163,6 +172,10 @@ impl<M: Replicated> Hosted<M> {
                             area = "groups",
                             "{store:?}: a checkpoint cannot be read for another node: {error}"
                         );
+                        // What it says is in memory, too: another one takes its place.
+                        if error.is_damage() {
+                            store.hosted.tell(vec![News::Checkpoint]);
+                        }
                     });
                     let read = read.ok().and_then(|record| without_places::<M>(&record));
                     let read = read.map(|(at, bytes)| (at, bytes.into()));
@@ -176,12 +189,16 @@ impl<M: Replicated> Hosted<M> {
                         .with_host(|host| host.read_bodies(to, entries, found.gone, lost));
                 }),
                 Order::Copy(pieces) => pager.write(move |files| {
-                    let stored = copy(&store, files, &pieces);
-                    store.is_stored(files, stored, &Ranges::new());
+                    if !store.is_retired() {
+                        let stored = copy(&store, files, &pieces);
+                        store.is_stored(files, stored, &Ranges::new());
+                    }
                 }),
                 Order::Store(entries) => pager.write(move |files| {
-                    let (stored, failed) = store_entries(&store, files, &entries);
-                    store.is_stored(files, stored, &failed);
+                    if !store.is_retired() {
+                        let (stored, failed) = store_entries(&store, files, &entries);
+                        store.is_stored(files, stored, &failed);
+                    }
                 }),
             }
         }
@@ -202,7 +219,8 @@ impl<M: Replicated> Hosted<M> {
     /// What became of an order of the store of an earlier machine is of no use: what was written for it is freed.
     fn answer(&self, files: &StoreFiles, generation: u64, request: store::Request) {
         let mut host = self.lock();
-        if host.generation() != generation || host.machine().is_none() {
+        let closed = self.closed.load(Ordering::SeqCst);
+        if host.generation() != generation || host.machine().is_none() || closed {
             drop(host);
             if let store::Request::FinishStore { pieces, .. } = request {
                 let places = pieces.into_iter().map(|piece| piece.place);
@@ -266,9 +284,38 @@ impl<M: Replicated> Hosted<M> {
         }
     }
 
-    /// Reads its next machine from the log, on a thread that may wait for the disk. If that fails, the next news try again.
+    /// Whether its next machine can't be made any more of what this node has: it takes part in nothing, see
+    /// [`Observer::damaged`](super::Observer::damaged).
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::SeqCst)
+    }
+
+    /// Its next machine could not be made. What is damaged stays so, and what is missing twice; of everything else the next news try
+    /// again.
+    fn failed(&self, error: &StorageError) {
+        let group = self.group;
+        let is_sure = matches!(error, StorageError::Corrupt { .. });
+        let is_missing = error.is_damage();
+        if !(is_sure || is_missing && self.missing.swap(true, Ordering::SeqCst)) {
+            return tracing::warn!(
+                area = "groups",
+                "{group:?}: a queue's copy cannot be read anew: {error}"
+            );
+        }
+        tracing::error!(
+            area = "groups",
+            "{group:?}: this node's member is damaged; it votes and leads no more: {error}"
+        );
+        self.damaged.store(true, Ordering::SeqCst);
+        self.lock().stop();
+        self.groups.damaged(group);
+    }
+
+    /// Reads its next machine from the log, on a thread that may wait for the disk.
     fn replay(&self, host: &ReplicatedHost<M>) {
-        let Some(replay) = host.replay() else { return };
+        let Some(replay) = host.replay().filter(|_| !self.closed.load(Ordering::SeqCst)) else {
+            return;
+        };
         let Some(hosted) = self.myself.upgrade() else {
             return;
         };
@@ -280,11 +327,12 @@ impl<M: Replicated> Hosted<M> {
             hosted.replaying.store(false, Ordering::SeqCst);
             match made {
                 Ok(machine) => {
+                    hosted.missing.store(false, Ordering::SeqCst);
                     let mut host = hosted.lock();
                     let generation = host.generation();
                     host.replayed(machine, &mut |effect| hosted.carry_out(generation, effect));
                 }
-                Err(error) => tracing::error!(area = "groups", "a queue's copy cannot be read anew: {error}"),
+                Err(error) => hosted.failed(&error),
             }
             hosted.look();
             hosted.groups.turn();
@@ -303,6 +351,10 @@ impl<M: Replicated> Member for Hosted<M> {
 
     fn turn(self: Arc<Self>) {
         self.look();
+    }
+
+    fn closed(&self) {
+        self.closed.store(true, Ordering::SeqCst);
     }
 }
 
@@ -347,7 +399,7 @@ impl<M: Replicated> Paged for MemberStore<M> {
     }
 
     fn is_retired(&self) -> bool {
-        false
+        self.hosted.closed.load(Ordering::SeqCst)
     }
 
     fn answer(&self, files: &StoreFiles, request: store::Request) {

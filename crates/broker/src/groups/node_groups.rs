@@ -144,12 +144,22 @@ impl NodeGroups {
         });
     }
 
-    /// Takes a group's member out of memory; what the log has of it stays. Its host is told nothing any more.
+    /// Takes a group's member out of memory; what the log has of it stays. Its host is told nothing any more, and stores nothing.
     pub fn close(&self, group: GroupId) {
         self.with(|state| {
             state.groups.close(group);
-            state.standings.remove(&group);
+            if let Some(standing) = state.standings.remove(&group) {
+                standing.close();
+            }
         });
+    }
+
+    /// This node's member of the group can't read what it has answered for: it votes and leads no more, and whoever observes is told.
+    pub(super) fn damaged(&self, group: GroupId) {
+        self.close(group);
+        if let Some(observer) = self.observer.get().and_then(Weak::upgrade) {
+            observer.damaged(group);
+        }
     }
 
     /// How many turns the groups had.

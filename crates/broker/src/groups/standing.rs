@@ -9,6 +9,8 @@ use std::sync::Weak;
 /// A group's member on this node, as the groups see it.
 pub struct Standing {
     pub member: Weak<dyn Member>,
+    /// The one that it was opened with.
+    keeper: Weak<dyn Member>,
     /// The term in which it leads, if it does.
     leads: Option<u64>,
     /// It was told so: its first entry of this term is committed, so everything before is known.
@@ -22,11 +24,19 @@ pub struct Standing {
 impl Standing {
     pub fn new(member: Weak<dyn Member>) -> Self {
         Self {
+            keeper: member.clone(),
             member,
             leads: None,
             told: false,
             waiting: VecDeque::new(),
             question: None,
+        }
+    }
+
+    /// The group is open here no more.
+    pub fn close(&self) {
+        if let Some(keeper) = self.keeper.upgrade() {
+            keeper.closed();
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Found {
     /// Records of its own journal that can't be read.
     unreadable: u64,
     terms: Terms,
+    /// The log was told to forget what it had of the group before.
+    of_another: bool,
 }
 
 /// Why a member isn't opened. It is damaged, and must not vote: it comes back as its node's next life, once its group has
@@ -49,6 +51,15 @@ pub struct Identity {
 }
 
 impl Found {
+    /// What a node has of a group whose last member here was given up ([`handover::renounce`](super::handover::renounce)): nothing.
+    /// What was damaged of that one does not concern this one, which has answered for nothing.
+    pub fn of_another() -> Self {
+        Self {
+            of_another: true,
+            ..Self::default()
+        }
+    }
+
     /// The log has this of the group. The last record of a kind counts.
     pub fn take(&mut self, kind: Kind, position: Position, payload: &[u8]) {
         match kind {
@@ -148,7 +159,8 @@ impl Found {
     fn check(&self, log: &NodeLog, identity: &Identity) -> Result<(), NotOpened> {
         let group = identity.group.0;
         let of_group = |kind| matches!(kind, Kind::GROUP | Kind::HARD_STATE | Kind::MEMBER);
-        let lost = log.recovery().damage.iter().find(|damage| {
+        let mut damage = log.recovery().damage.iter().filter(|_| !self.of_another);
+        let lost = damage.find(|damage| {
             damage
                 .journal
                 .is_none_or(|it| it.number == group && of_group(it.kind))

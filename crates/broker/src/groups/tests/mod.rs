@@ -2,6 +2,7 @@
 
 mod anywhere;
 mod checkpoints;
+mod damage;
 mod seeds;
 mod transfer;
 mod trio;
@@ -225,6 +226,8 @@ fn whoever_observes_is_told_of_a_peer_that_is_silent_and_of_its_return() {
     #[derive(Default)]
     struct Seen(Mutex<Vec<Event>>);
     impl Observer for Seen {
+        fn damaged(&self, _: cluster::GroupId) {}
+
         fn observe(&self, event: Event) {
             self.0.lock().unwrap().push(event);
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All write their contents down, so that their logs begin behind them.
-fn checkpoint(trio: &Trio) {
+pub fn checkpoint(trio: &Trio) {
     for id in NODES.into_iter().filter(|id| trio.is_up(*id)) {
         trio.checkpoint(id);
         trio.settle();
@@ -27,7 +27,7 @@ fn replace(trio: &mut Trio, id: u32) {
 }
 
 /// Sees to it that the node's present life is a voter: who led when that was changed may have died before it was so.
-fn is_member(trio: &Trio, id: u32) {
+pub fn is_member(trio: &Trio, id: u32) {
     let (group, after) = (super::trio::GROUP, trio.member(id));
     for _ in 0..50 {
         let leader = trio.leader();
@@ -50,7 +50,7 @@ fn is_member(trio: &Trio, id: u32) {
 }
 
 /// Has this node lead.
-fn lead(trio: &Trio, id: u32) {
+pub fn lead(trio: &Trio, id: u32) {
     for _ in 0..50 {
         let leader = trio.leader();
         if leader == id {
@@ -63,7 +63,7 @@ fn lead(trio: &Trio, id: u32) {
 }
 
 /// It has all of these, and can read them.
-fn has(trio: &Trio, id: u32, numbers: impl Iterator<Item = u64>) {
+pub fn has(trio: &Trio, id: u32, numbers: impl Iterator<Item = u64>) {
     lead(trio, id);
     assert_eq!(trio.drain(id), numbers.collect::<Vec<_>>(), "on node {id}");
 }

@@ -62,11 +62,16 @@ impl Links for Link {
     }
 }
 
+type Queue = Hosted<Classic<Ends>>;
+
+/// What has left, where several look.
+type Shared = Arc<Mutex<Vec<Left>>>;
+
 struct Life {
     world: Arc<ByHand>,
     alone: Alone,
-    queue: Arc<Hosted<Classic<Ends>>>,
-    left: Arc<Mutex<Vec<Left>>>,
+    queue: Arc<Queue>,
+    left: Shared,
 }
 
 pub struct Trio {
@@ -139,8 +144,46 @@ impl Trio {
         self.lives[id as usize - 1] = Some(life);
     }
 
+    /// Starts a node whose member must not be opened, and is given up: it comes back as another one. Which it was, and is.
+    pub fn start_renouncing(&mut self, id: u32) -> (MemberId, MemberId) {
+        self.incarnation += 1;
+        let (world, mut alone) = self.open_node(id, self.disks[id as usize - 1].clone()).unwrap();
+        let refused = self.open_member(id, &mut alone);
+        assert!(refused.is_err(), "the damage was not noticed");
+        alone.renounce(GROUP, None);
+        let next = self.next_life(id);
+        let (queue, left) = self.open_member(id, &mut alone).unwrap();
+        let life = self.begin(world, alone, queue, left);
+        self.lives[id as usize - 1] = Some(life);
+        next
+    }
+
+    /// A node that goes on gives its damaged member up, and has another one in its place. Which it was, and is.
+    pub fn renounce(&mut self, id: u32) -> (MemberId, MemberId) {
+        let next = self.next_life(id);
+        let mut life = self.lives[id as usize - 1].take().unwrap();
+        life.alone.renounce(GROUP, Some(member_journal(GROUP)));
+        let (queue, left) = self.open_member(id, &mut life.alone).unwrap();
+        let life = self.begin(life.world, life.alone, queue, left);
+        self.lives[id as usize - 1] = Some(life);
+        next
+    }
+
+    fn next_life(&mut self, id: u32) -> (MemberId, MemberId) {
+        let member = &mut self.members[id as usize - 1];
+        let before = *member;
+        member.life += 1;
+        (before, *member)
+    }
+
     /// Whether a node opens on this disk, and the member with it.
     fn open(&self, id: u32, disk: FaultyFs) -> Result<Life, String> {
+        let (world, mut alone) = self.open_node(id, disk)?;
+        let (queue, left) = self.open_member(id, &mut alone)?;
+        Ok(self.begin(world, alone, queue, left))
+    }
+
+    fn open_node(&self, id: u32, disk: FaultyFs) -> Result<(Arc<ByHand>, Alone), String> {
         let world = ByHand::new(disk);
         let links = Arc::new(Link {
             from: id,
@@ -155,31 +198,62 @@ impl Trio {
         let (dir, settings) = (Path::new("/data"), Settings::default());
         let (node, at) = (NodeId(id), self.incarnation);
         let alone = alone::open(world.clone(), dir, options, node, at, settings, links);
-        let mut alone = alone.map_err(|error| format!("{error:?}"))?;
+        let alone = alone.map_err(|error| format!("{error:?}"))?;
+        NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
+        Ok((world, alone))
+    }
+
+    fn open_member(&self, id: u32, alone: &mut Alone) -> Result<(Arc<Queue>, Shared), String> {
         let left = Arc::new(Mutex::new(Vec::new()));
         let leaves = left.clone();
         let act = Box::new(move |effect| {
             leaves.lock().unwrap().push(word(&effect));
             let _ = deliver(effect);
         });
-        NODES.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let identity = Identity {
             group: GROUP,
             me: self.member(id),
             members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
         };
         let queue = alone.member(identity, self.settings.clone(), act);
-        let queue: Arc<Hosted<Classic<Ends>>> = queue.map_err(|why| format!("{why:?}"))?;
+        Ok((queue.map_err(|why| format!("{why:?}"))?, left))
+    }
+
+    fn begin(&self, world: Arc<ByHand>, alone: Alone, queue: Arc<Queue>, left: Shared) -> Life {
         alone.sweep().unwrap();
         let memory = self.memory;
         let shrink = Request::Store(store::Request::Shrink { memory });
         assert!(queue.submit(Timestamp(1), shrink).is_ok());
-        Ok(Life {
+        Life {
             world,
             alone,
             queue,
             left,
-        })
+        }
+    }
+
+    /// One byte is another one, in the middle of what the node's log writes while this happens.
+    pub fn rot_what_is_written(&self, id: u32, act: impl FnOnce(&Self)) {
+        let disk = &self.disks[id as usize - 1];
+        let logs = || {
+            let files = disk.files().into_iter();
+            let logs = files.filter(|path| path.starts_with("/data/log"));
+            let read = logs.filter_map(|path| Some((path.clone(), disk.bytes(&path)?)));
+            read.collect::<Vec<_>>()
+        };
+        let before = logs();
+        act(self);
+        let mut changed = before
+            .into_iter()
+            .zip(logs())
+            .filter_map(|((_, before), (path, after))| {
+                let differs = |at: &usize| before.get(*at) != after.get(*at);
+                let first = (0..after.len()).find(differs)?;
+                let last = (0..after.len()).rfind(differs)?;
+                Some((last - first, first, path))
+            });
+        let (length, first, path) = changed.by_ref().max_by_key(|(length, ..)| *length).unwrap();
+        assert!(disk.corrupt(&path, |bytes| bytes[first + length / 2] ^= 0x40));
     }
 
     /// What a node that is down says when it is started on its disk with one byte of the log changed, if it isn't opened.
@@ -206,7 +280,7 @@ impl Trio {
         self.lives[id as usize - 1].is_some()
     }
 
-    pub fn queue(&self, id: u32) -> &Hosted<Classic<Ends>> {
+    pub fn queue(&self, id: u32) -> &Queue {
         &self.life(id).queue
     }
 
@@ -235,10 +309,7 @@ impl Trio {
     pub fn wipe(&mut self, id: u32) -> (MemberId, MemberId) {
         self.crash(id, 0);
         self.disks[id as usize - 1] = FaultyFs::new();
-        let member = &mut self.members[id as usize - 1];
-        let before = *member;
-        member.life += 1;
-        (before, *member)
+        self.next_life(id)
     }
 
     pub fn member(&self, id: u32) -> MemberId {

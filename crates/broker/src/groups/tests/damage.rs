@@ -1,0 +1,102 @@
+//! Members whose disk has rotted: they take part in nothing, and come back as other members, which the others mend.
+
+use super::others;
+use super::transfer::{checkpoint, has, is_member, lead};
+use super::trio::{GROUP, Trio};
+use crate::groups::Observer;
+use cluster::{Event, GroupId, MemberId, Step};
+use std::sync::{Arc, Mutex};
+
+/// Groups of which a node's member is damaged.
+#[derive(Default)]
+struct Seen(Mutex<Vec<GroupId>>);
+
+impl Observer for Seen {
+    fn damaged(&self, group: GroupId) {
+        self.0.lock().unwrap().push(group);
+    }
+
+    fn observe(&self, _: Event) {}
+}
+
+/// The group has this member in the place of that one.
+fn replaced(trio: &Trio, (before, after): (MemberId, MemberId)) {
+    let leader = trio.leader_of(&others(after.node.0));
+    let steps = [Step::Remove(before), Step::Learner(after)];
+    trio.groups(leader).change(GROUP, &steps).unwrap();
+    trio.ticks(30);
+    is_member(trio, after.node.0);
+}
+
+#[test]
+fn a_member_whose_log_is_damaged_at_the_start_comes_back_as_another_one_with_everything() {
+    for leads in [false, true] {
+        let mut trio = Trio::deep();
+        let leader = trio.leader();
+        trio.publish_each(leader, 1..=100);
+        let sick = if leads { leader } else { others(leader)[0] };
+        trio.rot_what_is_written(sick, checkpoint);
+        trio.publish_each(leader, 101..=120);
+        trio.crash(sick, 1);
+        let next = trio.start_renouncing(sick);
+        let others_lead = trio.leader_of(&others(sick));
+        trio.publish_each(others_lead, 121..=130);
+        assert_eq!(trio.groups(sick).status(GROUP).unwrap().me, next.1);
+        replaced(&trio, next);
+        has(&trio, sick, 1..=130);
+        // Nothing of what was damaged is found again.
+        trio.crash(sick, 2);
+        trio.start(sick);
+        trio.ticks(10);
+        assert_eq!(trio.messages(sick), Some(130), "it led: {leads}");
+    }
+}
+
+#[test]
+fn a_member_that_cannot_be_made_anew_stops_leading_and_voting_and_says_so() {
+    let mut trio = Trio::deep();
+    let sick = trio.leader();
+    trio.publish_each(sick, 1..=100);
+    trio.rot_what_is_written(sick, checkpoint);
+    trio.publish_each(sick, 101..=120);
+    assert!(!trio.queue(sick).is_damaged(), "it has everything in memory");
+    let seen = Arc::new(Seen::default());
+    let observer: Arc<dyn Observer> = seen.clone();
+    trio.groups(sick).observed_by(Arc::downgrade(&observer));
+    let next = others(sick)[0];
+    lead(&trio, next);
+    trio.ticks(5);
+    assert_eq!(*seen.0.lock().unwrap(), [GROUP]);
+    assert!(trio.queue(sick).is_damaged());
+    assert!(trio.groups(sick).status(GROUP).is_none(), "it votes no more");
+    let next = trio.renounce(sick);
+    let leader = trio.leader_of(&others(sick));
+    trio.publish_each(leader, 121..=130);
+    replaced(&trio, next);
+    has(&trio, sick, 1..=130);
+    trio.crash(sick, 2);
+    trio.start(sick);
+    trio.ticks(10);
+    assert_eq!(trio.messages(sick), Some(130));
+}
+
+#[test]
+fn a_checkpoint_that_rots_is_written_anew_when_somebody_asks_for_it() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    let away = others(leader)[0];
+    trio.publish_each(leader, 1..=50);
+    trio.crash(away, 3);
+    trio.publish_each(leader, 51..=60);
+    trio.ticks(610);
+    for id in others(away) {
+        trio.rot_what_is_written(id, |trio| {
+            trio.checkpoint(id);
+            trio.settle();
+        });
+    }
+    trio.start(away);
+    trio.ticks(60);
+    assert_eq!(trio.messages(away), Some(60));
+    has(&trio, away, 1..=60);
+}
