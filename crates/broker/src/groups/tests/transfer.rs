@@ -377,3 +377,24 @@ fn what_arrives_while_the_disk_stands_still_is_bounded_and_fetched_again_after_a
         has(&trio, lost, 1..=300);
     }
 }
+
+#[test]
+fn bodies_for_which_a_full_disk_has_no_space_are_fetched_again() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=60);
+    checkpoint(&trio);
+    let lost = others(leader)[0];
+    replace(&mut trio, lost);
+    trio.bulk();
+    while trio.bulk() == 0 {
+        if !trio.deliver_one() {
+            trio.work();
+            trio.tick_only();
+        }
+    }
+    trio.fill_disk(lost, 2);
+    trio.ticks(60);
+    is_member(&trio, lost);
+    has(&trio, lost, 1..=60);
+}

@@ -333,6 +333,11 @@ impl Trio {
         }
     }
 
+    /// There is no space on a node's disk, until so often none was found.
+    pub fn fill_disk(&self, id: u32, refusals: u64) {
+        self.disks[id as usize - 1].set_full(refusals);
+    }
+
     /// The next thing that this node's disk is to do fails.
     pub fn break_disk(&self, id: u32) {
         self.disks[id as usize - 1].fail_at(1, Fault::Io);

@@ -98,7 +98,10 @@ impl Reading {
 
 /// Puts bodies into segments, synced. What could not be.
 pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) -> (Vec<Stored>, Ranges) {
+    // What follows the first that can't be written is not looked at any more.
     let mut all = Ranges::new();
+    let heads = entries.iter().map(|entry| entry.head);
+    heads.for_each(|head| all.push_span(head.first, head.last()));
     let mut built = entries.iter().filter_map(|entry| {
         let Head {
             first,
@@ -106,7 +109,6 @@ pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) 
             persistent,
             received,
         } = entry.head;
-        all.push_span(first, entry.head.last());
         let block = entry.block()?;
         let mut built = EntryBuilder::new(persistent, received);
         built.push(&block, 0, block.len());
