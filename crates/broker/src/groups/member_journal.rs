@@ -33,8 +33,7 @@ pub struct MemberJournal {
     groups: Arc<NodeGroups>,
     group: GroupId,
     kept: Kept,
-    /// Who the members are from which entry on; the first is of the checkpoint, or of the beginning.
-    members: VecDeque<(Index, Membership)>,
+    members: Memberships,
     /// What was applied since the journal said how far the contents have come, in bytes.
     unsaid: usize,
     /// What was applied since a checkpoint was due, in bytes.
@@ -64,11 +63,11 @@ impl MemberJournal {
         members: Membership,
         known: Index,
     ) -> Self {
-        let mut since = VecDeque::with_capacity(1);
+        let mut since = Memberships::default();
         if let Some((_, head)) = &kept.checkpoint {
-            since.push_back((head.at.index, head.members.clone()));
+            since.told(head.at.index, head.members.clone());
         }
-        since.push_back((known, members));
+        since.told(known, members);
         Self {
             groups,
             group,
@@ -110,19 +109,12 @@ impl MemberJournal {
 
     /// These are the members from this entry on.
     pub fn joined(&mut self, index: Index, members: Membership) {
-        while self.members.back().is_some_and(|(known, _)| *known >= index) {
-            self.members.pop_back();
-        }
-        self.members.push_back((index, members));
+        self.members.told(index, members);
     }
 
     fn head(&self, at: Mark) -> Head {
-        let behind = self.members.partition_point(|(index, _)| *index <= at.index);
-        let members = self.members.get(behind.saturating_sub(1));
-        Head {
-            at,
-            members: members.map(|(_, members)| members.clone()).unwrap_or_default(),
-        }
+        let members = self.members.at(at.index);
+        Head { at, members }
     }
 
     /// Who the members were behind this entry.
@@ -230,9 +222,7 @@ impl MemberJournal {
             }
             batch.release(journal, named.unwrap_or(position));
         });
-        while self.members.get(1).is_some_and(|(index, _)| *index <= at.index) {
-            self.members.pop_front();
-        }
+        self.members.forget(at.index);
         self.unsaid = 0;
         self.kept = Kept {
             checkpoint: Some((position, head)),
@@ -240,6 +230,36 @@ impl MemberJournal {
             spares,
             segments,
         };
+    }
+}
+
+/// Who the members are from which entry on; the first is of the checkpoint, or of the beginning.
+#[derive(Default)]
+struct Memberships(VecDeque<(Index, Membership)>);
+
+impl Memberships {
+    /// These are the members from this entry on. Contents that were fetched, and say who the members are, may be ahead of what
+    /// the group tells: that is of before then.
+    fn told(&mut self, index: Index, members: Membership) {
+        let at = self.0.partition_point(|(known, _)| *known < index);
+        match self.0.get_mut(at) {
+            Some((known, of)) if *known == index => *of = members,
+            _ => self.0.insert(at, (index, members)),
+        }
+    }
+
+    /// Who the members are behind this entry.
+    fn at(&self, index: Index) -> Membership {
+        let behind = self.0.partition_point(|(known, _)| *known <= index);
+        let members = self.0.get(behind.saturating_sub(1));
+        members.map(|(_, members)| members.clone()).unwrap_or_default()
+    }
+
+    /// Nobody asks any more who they were before this entry.
+    fn forget(&mut self, index: Index) {
+        while self.0.get(1).is_some_and(|(known, _)| *known <= index) {
+            self.0.pop_front();
+        }
     }
 }
 
@@ -298,5 +318,29 @@ impl Written {
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a checkpoint of {:?}", self.group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::{MemberId, NodeId};
+
+    #[test]
+    fn what_the_group_tells_of_before_contents_that_were_fetched_does_not_undo_what_these_say() {
+        let of = |node| Membership::of(&[MemberId::first(NodeId(node))]);
+        let mut members = Memberships::default();
+        members.told(0, of(1));
+        members.told(60, of(6));
+        members.told(25, of(2));
+        assert_eq!(
+            (members.at(24), members.at(59), members.at(60)),
+            (of(1), of(2), of(6))
+        );
+        members.forget(60);
+        members.told(33, of(3));
+        assert_eq!(members.at(61), of(6));
+        members.told(70, of(7));
+        assert_eq!((members.at(69), members.at(70)), (of(6), of(7)));
     }
 }
