@@ -3,7 +3,7 @@
 //! A removed member goes on voting until it is told that it is none. It has to: a change of members counts once it is
 //! committed, and whoever loses its power before it has written that down goes by the members before. Of two members that
 //! were three, or two others, both may; nobody would be elected without the one that left. So a leader puts an entry
-//! behind each change. Whoever has that one has written down that the change is committed
+//! behind each change, once that is committed. Whoever has that one has written down that the change is committed
 //! (`Group::promise_members`), and without a majority that has it nobody is elected: once it is committed, those who left
 //! are told so.
 //!
@@ -49,13 +49,14 @@ impl Group {
             .extend(MemberId::from_number(member).map(|member| (member, 0)));
     }
 
-    /// Whether an entry behind the last change of members is committed.
+    /// Whether an entry is committed that was written once the last change of members was known to be. What was proposed behind the
+    /// change while it was under way may be in logs that say nothing of its commit.
     fn is_sealed(&self) -> bool {
         #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::LeavesAtOnce.is_on() {
             return self.applied() > 0;
         }
-        self.applied() > self.raw.store().members_since()
+        self.applied() > self.raw.store().members_since().max(self.sealed_behind)
     }
 
     /// What its sender is to be told, and whether the message counts.

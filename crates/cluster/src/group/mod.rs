@@ -88,6 +88,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// The log went so far when the last change of members was known to be committed.
+    sealed_behind: u64,
     /// Who is no member any more, and how often they were told, which they are once it is sure that nobody needs them.
     departed: Vec<(MemberId, u32)>,
     /// The last entry at which it was told so.
@@ -146,6 +148,7 @@ impl Group {
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            sealed_behind: 0,
             departed: Vec::new(),
             removed_at: 0,
             handed: 0,

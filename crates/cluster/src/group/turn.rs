@@ -145,7 +145,7 @@ impl Group {
     fn collect_ready(&mut self, turn: u64, mut ready: Ready, out: &mut Out) {
         let number = ready.number();
         let snapshot = self.take_snapshot(&ready, out);
-        let entries = ready.take_entries();
+        let (entries, before) = (ready.take_entries(), self.raw.store().last());
         let promised = self.promise(entries.first(), out);
         for entry in &entries {
             self.promise_members(entry.index, out);
@@ -187,7 +187,7 @@ impl Group {
             self.persisted(number, snapshot);
             self.send(held, out);
         }
-        self.hand_out(committed, out);
+        self.hand_out(committed, before, out);
     }
 
     /// Up to and including this turn the node's log is synced.
@@ -270,7 +270,7 @@ impl Group {
         index
     }
 
-    fn hand_out(&mut self, committed: Vec<Entry>, out: &mut Out) {
+    fn hand_out(&mut self, committed: Vec<Entry>, before: u64, out: &mut Out) {
         let Some(last) = committed.last().map(|e| e.index) else {
             return;
         };
@@ -279,7 +279,7 @@ impl Group {
             let mut record = Bytes::new();
             match entry.get_entry_type() {
                 EntryType::EntryNormal => record = entry.take_data(),
-                _ => self.apply_change(Mark { index, term }, bytes_of(&entry), out),
+                _ => self.apply_change(Mark { index, term }, bytes_of(&entry), before, out),
             }
             while self.uncommitted.front().is_some_and(|(of, _)| *of <= index) {
                 let (_, size) = self.uncommitted.pop_front().unwrap_or_default();
@@ -293,7 +293,8 @@ impl Group {
         self.say_farewell(out);
     }
 
-    fn apply_change(&mut self, at: Mark, bytes: &Bytes, out: &mut Out) {
+    /// `before` is the last entry that was here before the turn.
+    fn apply_change(&mut self, at: Mark, bytes: &Bytes, before: u64, out: &mut Out) {
         let index = at.index;
         // Each member comes to the same answer; one that is refused was never a change.
         let Ok(steps) = decode_change(bytes) else { return };
@@ -302,6 +303,8 @@ impl Group {
         };
         let (group, members) = (self.id, Membership::from_state(&state));
         self.departs(&members);
+        // What came with the word that the change is committed was sent by somebody who knew that.
+        self.sealed_behind = if self.leads() { self.last() } else { before };
         self.raw.mut_store().joined(index, members.clone());
         if self.leads() && !members.voters.contains(&self.me) && !members.outgoing.contains(&self.me) {
             // Whoever votes no more leads no more: the library would go on, and stop the process at its next own entry.
