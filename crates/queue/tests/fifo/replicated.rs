@@ -1,13 +1,14 @@
 //! Queues whose journal several nodes keep: one decides, the others follow, and any of them may be the next to decide.
 
 use crate::lanes::{enqueue, fair, group};
-use crate::world::{Event, Plain, World, body};
+use crate::world::{self, Event, Plain, World, body, shrink};
 use model::properties::PropertiesBuilder;
 use model::{Block, BlockBuilder, Incarnation, Machine, Outcome, Ranges, Seq, Sorting, Timestamp};
 use queue::fifo::{
     Answer, Classic, DeadLetterTo, Disposal, Effect, LocalRecord, Origin, Overflow, QueueSettings, Record,
     Request,
 };
+use queue::store::{self, LogPlace};
 use std::sync::Arc;
 
 fn replicated(settings: QueueSettings) -> QueueSettings {
@@ -310,4 +311,35 @@ fn prioritised(priorities: &[u8]) -> Arc<Block> {
         builder.push(b"", b"q", &properties, &body(number, 10));
     }
     Arc::new(builder.finish(true, Timestamp(1)))
+}
+
+/// What is ordered then nobody carries out: every later answer would be taken for that of an earlier order.
+#[test]
+fn a_queue_that_knows_that_it_sorts_orders_nothing_while_it_is_replayed() {
+    let settings = replicated(QueueSettings {
+        sorting: Sorting::Priority(3),
+        ..QueueSettings::default()
+    });
+    let mut fifo: Classic<Plain> = Classic::new(settings);
+    let mut outcome = Outcome::default();
+    fifo.handle(Timestamp(0), shrink(1_000), &mut outcome);
+    fifo.replay();
+    for first in 1..=60 {
+        let record = Record::Enqueued {
+            first,
+            block: world::block(first, &[100], true),
+            from: 0,
+            expiries: Vec::new(),
+            keyed: false,
+            sent: None,
+        };
+        fifo.apply(first, record, &mut outcome);
+        fifo.appended(first, LogPlace(first));
+    }
+    assert_eq!(outcome.effects.len(), 0, "{:?}", outcome.effects);
+    fifo.follow();
+    let checkpoint = Request::Store(store::Request::Checkpoint { before: LogPlace(0) });
+    fifo.handle(Timestamp(0), checkpoint, &mut outcome);
+    let ordered = |effect: &Effect<Plain>| matches!(effect, Effect::Store(store::Effect::Checkpoint));
+    assert!(outcome.promises.iter().any(ordered), "{:?}", outcome.promises);
 }

@@ -134,6 +134,8 @@ impl Sorted {
 
     pub(super) fn replay(&mut self) {
         self.replaying = true;
+        // What a lane orders while it is replayed nobody carries out, and its answer would be waited for for ever.
+        self.lanes.values_mut().for_each(|lane| lane.store.replay());
     }
 
     pub(super) fn follow(&mut self) {
