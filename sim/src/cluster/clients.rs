@@ -89,7 +89,7 @@ fn reply(outbox: Arc<Outbox>, question: u64, no_ack: bool) -> Reply {
 }
 
 /// The body of a message: its name, and so many bytes.
-fn body_of(id: Id, length: usize) -> Vec<u8> {
+pub fn body_of(id: Id, length: usize) -> Vec<u8> {
     let mut body = vec![id as u8; length.max(8)];
     body[..8].copy_from_slice(&id.to_le_bytes());
     body

@@ -53,6 +53,7 @@ impl Plan {
         cluster.restart_failed();
         cluster.strike_aimed();
         cluster.aim();
+        cluster.rot();
         if self.one_in == 0 || cluster.random.below(self.one_in) > 0 {
             return;
         }
@@ -83,6 +84,7 @@ impl Plan {
             Trouble::DiskHangs => cluster.disk_hangs(one),
             Trouble::DiskFull => cluster.disk_is_full(one),
             Trouble::Wipe if self.loses_disks => drop(cluster.wipe(one)),
+            Trouble::Rot => cluster.rots = true,
             Trouble::Wipe | Trouble::Change => cluster.change_some(),
             Trouble::Transfer => cluster.transfer_some(),
             Trouble::Start | Trouble::PowerCutOfAll => ids.iter().for_each(|id| cluster.start(*id)),
@@ -275,7 +277,7 @@ impl Cluster {
     /// Everything goes on, everything gets through, and all clocks show the same: what is due by the clock of one of them would be
     /// waited for by another one for as long as they differ.
     pub fn heal(&mut self) {
-        self.aim = None;
+        (self.aim, self.rots) = (None, false);
         let latest = self.latest();
         for node in &mut self.nodes {
             node.jump(latest.saturating_sub(node.clock()));
@@ -290,8 +292,8 @@ impl Cluster {
             self.node(id).files.set_full(0);
             self.go_on(id);
             self.node_mut(id).answers();
-            // A process that would lose its power soon is another one without that.
-            if self.node(id).is_doomed || self.node(id).log_failed() {
+            // A process that would lose its power soon is another one without that; and what has rotted is looked for.
+            if self.node(id).is_doomed || self.node(id).log_failed() || self.node(id).rotten.log {
                 self.end(id, false);
             }
             self.start(id);

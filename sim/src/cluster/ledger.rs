@@ -4,6 +4,7 @@ use super::coverage::Coverage;
 use super::history::{History, Id};
 use super::invariants::active::Actives;
 use super::invariants::contents::Contents;
+use super::rot::Rot;
 use super::terms::Terms;
 use crate::ledger::Violation;
 use crate::terms::Said;
@@ -85,6 +86,8 @@ pub struct Counts {
     pub acks: u64,
     pub dead_letters: u64,
     pub leaderships: u64,
+    /// What became of what had rotted.
+    pub rot: Rot,
     /// What became of records when something went wrong.
     pub coverage: Coverage,
 }
@@ -98,6 +101,7 @@ impl Counts {
         self.acks += other.acks;
         self.dead_letters += other.dead_letters;
         self.leaderships += other.leaderships;
+        self.rot.add(&other.rot);
         self.coverage.add(&other.coverage);
     }
 }
@@ -111,13 +115,14 @@ impl fmt::Display for Counts {
             acks,
             dead_letters,
             leaderships,
+            rot,
             ..
         } = self;
         write!(
             f,
             "{confirms} confirms, {refusals} refusals, {deliveries} deliveries, {acks} acks, "
         )?;
-        write!(f, "{dead_letters} dead letters, {leaderships} leaderships")
+        write!(f, "{dead_letters} dead letters, {leaderships} leaderships, {rot}")
     }
 }
 

@@ -10,15 +10,18 @@ use broker::groups::{block_at, member_journal};
 use model::{Block, BlockBuilder, Journaled, Ranges, Seq};
 use queue::Request;
 use queue::fifo::Record;
-use queue::store::{Bytes, Part, Piece, Place, Source, decode_entry};
+use queue::store::{Bytes, Part, Piece, Source, decode_entry};
 use std::sync::Arc;
 use std::time::Duration;
+use storage::StorageError;
 
 /// Letters that died together.
 struct Letters {
     by: Leadership,
     ticket: u64,
     ids: Vec<Id>,
+    /// These are damaged.
+    unread: Ranges,
     /// These could not be read.
     failed: Ranges,
     sent: Option<Duration>,
@@ -47,64 +50,80 @@ impl UnderWay {
 impl Cluster {
     /// A leader has messages die.
     pub fn die(&mut self, by: Leadership, ticket: u64, pieces: Vec<Piece>) {
-        let (mut ids, mut failed) = (Vec::new(), Ranges::new());
-        for piece in &pieces {
-            let mut seq = piece.first;
-            for part in &piece.parts {
-                self.read_part(by, seq, part, &mut ids, &mut failed);
-                seq += u64::from(part.count);
-            }
-        }
-        self.ledger
-            .tell(|| format!("{by:?} has {ids:?} die, ticket {ticket}"));
-        self.letters.last += 1;
-        let letters = Letters {
+        let mut letters = Letters {
             by,
             ticket,
-            ids,
-            failed,
+            ids: Vec::new(),
+            unread: Ranges::new(),
+            failed: Ranges::new(),
             sent: None,
             arrived: false,
         };
+        for piece in &pieces {
+            let mut seq = piece.first;
+            for part in &piece.parts {
+                self.read_part(seq, part, &mut letters);
+                seq += u64::from(part.count);
+            }
+        }
+        let (ids, unread) = (&letters.ids, &letters.unread);
+        self.ledger
+            .tell(|| format!("{by:?} has {ids:?} die, {unread:?} are damaged, ticket {ticket}"));
+        self.letters.last += 1;
         self.letters.letters.insert(self.letters.last, letters);
     }
 
-    fn read_part(&self, by: Leadership, first: Seq, part: &Part, ids: &mut Vec<Id>, failed: &mut Ranges) {
-        let block = match &part.bytes {
-            Bytes::Memory(block) => Some(block.clone()),
-            Bytes::Source(Source::Log(place)) => {
+    fn read_part(&self, first: Seq, part: &Part, letters: &mut Letters) {
+        let read = match &part.bytes {
+            Bytes::Memory(block) => Ok((block.clone(), Ranges::new())),
+            Bytes::Source(source) => self.read_source(letters.by, *source),
+        };
+        let last = first + u64::from(part.count) - 1;
+        match read {
+            Ok((block, damaged)) => {
+                for (seq, at) in (first..=last).zip(u64::from(part.from)..) {
+                    let is_whole = at < block.len() as u64 && !damaged.contains(at);
+                    match is_whole.then(|| id_of(&block, at as usize)).flatten() {
+                        Some(id) => letters.ids.push(id),
+                        None => letters.unread.push(seq),
+                    }
+                }
+            }
+            Err(Some(error)) if error.is_damage() => letters.unread.push_span(first, last),
+            Err(_) => letters.failed.push_span(first, last),
+        }
+    }
+
+    /// A block, and which of its messages are damaged; without an error if the node does not run.
+    fn read_source(
+        &self,
+        by: Leadership,
+        source: Source,
+    ) -> Result<(Arc<Block>, Ranges), Option<StorageError>> {
+        let running = self.node(by.node).running.as_ref().ok_or(None)?;
+        let node = &running.alone.node;
+        match source {
+            Source::Log(place) => {
                 let brought = |record: &[u8]| match Record::decode(record)? {
                     Record::Enqueued { block, .. } => Some(block),
                     _ => None,
                 };
-                let running = self.node(by.node).running.as_ref();
-                running.and_then(|it| block_at(&it.alone.node.log, by.group, *place, brought).ok())
+                let block = block_at(&node.log, by.group, place, brought)?;
+                Ok((block, Ranges::new()))
             }
-            Bytes::Source(Source::Segment(place)) => self.read_segment(by, *place),
-        };
-        let count = u64::from(part.count);
-        let named = |block: Arc<Block>, at: u64| id_of(&block, at as usize);
-        for at in 0..count {
-            match block
-                .clone()
-                .and_then(|block| named(block, u64::from(part.from) + at))
-            {
-                Some(id) => ids.push(id),
-                None => failed.push(first + at),
+            Source::Segment(place) => {
+                let stored = storage::Place {
+                    segment: place.segment,
+                    offset: place.offset,
+                    length: place.length,
+                };
+                let entry = node.segments.read_parts(member_journal(by.group), stored)?;
+                let what = format!("{place:?} holds no messages");
+                let (block, damaged) =
+                    decode_entry(place, entry.parts()).ok_or(StorageError::Gone { what })?;
+                Ok((Arc::new(block), damaged))
             }
         }
-    }
-
-    fn read_segment(&self, by: Leadership, place: Place) -> Option<Arc<Block>> {
-        let node = &self.node(by.node).running.as_ref()?.alone.node;
-        let stored = storage::Place {
-            segment: place.segment,
-            offset: place.offset,
-            length: place.length,
-        };
-        let entry = node.segments.read_parts(member_journal(by.group), stored).ok()?;
-        let (block, damaged) = decode_entry(place, entry.parts())?;
-        damaged.is_empty().then(|| Arc::new(block))
     }
 
     /// Publishes what died and is not under way.
@@ -184,12 +203,12 @@ impl Cluster {
             let Some(letters) = self.letters.letters.remove(&number) else {
                 continue;
             };
-            let (by, ticket) = (letters.by, letters.ticket);
+            let (by, ticket, unread) = (letters.by, letters.ticket, letters.unread);
             self.ledger
                 .tell(|| format!("{by:?}: dead letters of ticket {ticket} have arrived"));
             let request = Request::FinishDeadLetters {
                 ticket,
-                unread: Ranges::new(),
+                unread,
                 failed: letters.failed,
             };
             self.submit(by, request);

@@ -3,6 +3,7 @@
 use super::coverage::Fault;
 use super::invariants::members;
 use super::ledger::Leadership;
+use super::node::Node;
 use super::nodes::Cluster;
 use cluster::{GroupId, MemberId, Membership, Step};
 
@@ -20,12 +21,16 @@ impl Cluster {
         let terms = self.terms[&group].clone();
         for member in now.members() {
             let node = &mut self.nodes[member.node.0 as usize - 1];
-            if node.me() != member || node.groups.contains(&group) {
+            if node.me(group) != member || node.groups.contains(&group) {
                 continue;
             }
-            if let Err(what) = node.join(group, &terms) {
-                let what = format!("{group:?}, {member}: {what}");
-                self.ledger.violated("a member begins", what);
+            match node.join(group, &terms) {
+                Ok(true) => {}
+                Ok(false) => self.ledger.counts.rot.found_at_start += 1,
+                Err(what) => {
+                    let what = format!("{group:?}, {member}: {what}");
+                    self.ledger.violated("a member begins", what);
+                }
             }
         }
     }
@@ -39,7 +44,7 @@ impl Cluster {
     /// Whether a node that is told so is really no member any more: one that was added just now, and has nothing yet, is
     /// told that by members that don't know of it.
     pub fn is_removed(&self, group: GroupId, node: u32) -> bool {
-        let me = self.node(node).me();
+        let me = self.node(node).me(group);
         !self.members_of(group).members().any(|member| member == me)
     }
 
@@ -145,7 +150,7 @@ impl Cluster {
         let voters = members.voters.len();
         match (member_on(one), member_on(other)) {
             (Some(old), None) if is_new(other) && voters > 2 => {
-                vec![Step::Remove(old), Step::Learner(self.node(other).me())]
+                vec![Step::Remove(old), Step::Learner(self.node(other).me(group))]
             }
             (Some(old), Some(learner)) if old != learner && members.learners.contains(&learner) => {
                 vec![Step::Remove(old), Step::Voter(learner)]
@@ -153,7 +158,7 @@ impl Cluster {
             (Some(learner), _) if members.learners.contains(&learner) => vec![Step::Voter(learner)],
             (Some(voter), _) if voters > 3 && one < other => vec![Step::Learner(voter)],
             (Some(voter), _) if voters > 2 => vec![Step::Remove(voter)],
-            (None, _) if is_new(one) => vec![Step::Learner(self.node(one).me())],
+            (None, _) if is_new(one) => vec![Step::Learner(self.node(one).me(group))],
             _ => Vec::new(),
         }
     }
@@ -162,12 +167,15 @@ impl Cluster {
     pub fn replace_lost(&mut self) {
         for by in self.leaderships() {
             let members = self.members_of(by.group);
-            let is_lost = |member: &MemberId| self.node(member.node.0).me() != *member;
+            let is_lost = |member: &MemberId| self.node(member.node.0).me(by.group) != *member;
             let lost = members.members().find(is_lost);
             // Who takes the place of somebody else votes once it has what it needs.
             let takes_over = |member: &&MemberId| member.life > 0;
             let steps = match (lost, members.learners.iter().find(takes_over)) {
-                (Some(lost), _) => vec![Step::Remove(lost), Step::Learner(self.node(lost.node.0).me())],
+                (Some(lost), _) => {
+                    let next = self.node(lost.node.0).me(by.group);
+                    vec![Step::Remove(lost), Step::Learner(next)]
+                }
                 (None, Some(new)) => vec![Step::Voter(*new)],
                 (None, None) => continue,
             };
@@ -192,7 +200,11 @@ impl Cluster {
 
     /// Whether all other members of all groups have everything, and go by the same members, whatever becomes of them: who
     /// has lost its power goes by what its last checkpoint says of them.
-    fn is_whole_without(&self, id: u32) -> bool {
+    pub fn is_whole_without(&self, id: u32) -> bool {
+        let is_rotten = |node: &Node| node.id != id && node.is_rotten();
+        if self.nodes.iter().any(is_rotten) {
+            return false;
+        }
         let is_whole = |group: &GroupId| {
             let Some((since, now)) = self.ledger.books[group].members.last_key_value() else {
                 return false;
@@ -206,7 +218,7 @@ impl Cluster {
                 let agrees = status.is_some_and(|status| {
                     status.members == *now && (!is_replaced || status.base.index >= *since)
                 });
-                node.me() == member && (node.id == id || agrees)
+                node.me(*group) == member && (node.id == id || agrees)
             };
             !now.is_joint() && now.voters.len() >= 3 && now.members().all(knows)
         };

@@ -8,7 +8,8 @@
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
 //! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
-//! queues may do), `theme`, `faults` and `aim` (what goes wrong), `members` (who has copies), `nodes` (all of them together),
+//! queues may do), `theme`, `faults` and `aim` (what goes wrong), `rot` (what is found
+//! of it later), `members` (who has copies), `nodes` (all of them together),
 //! [`run`] (what a seed does), `invariants`.
 
 mod access;
@@ -26,6 +27,7 @@ pub(crate) mod network;
 mod node;
 mod nodes;
 mod observed;
+mod rot;
 pub mod run;
 mod terms;
 mod theme;

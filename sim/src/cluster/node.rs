@@ -3,10 +3,11 @@
 use super::mutant::Mutant;
 use super::network::Network;
 use super::observed::{Observed, Queue};
+use super::rot::Rotten;
 use super::terms::Terms;
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
-use broker::groups::{Ends, Identity, Member, News, handover, member_journal};
+use broker::groups::{Ends, Identity, Member, News, NotOpened, handover, member_journal};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, NodeId, Refused, Settings, Step};
 use model::{Machine, Timestamp};
@@ -33,7 +34,11 @@ pub struct Node {
     pub id: u32,
     pub files: FaultyFs,
     /// How often its disk was lost.
-    pub life: u32,
+    life: u32,
+    /// How often its member of a group was given up besides, since something of it had rotted.
+    given_up: BTreeMap<GroupId, u32>,
+    /// What of its disk may have rotted.
+    pub rotten: Rotten,
     /// The queues of which it has a copy.
     pub groups: BTreeSet<GroupId>,
     pub running: Option<Running>,
@@ -102,6 +107,8 @@ impl Node {
             id,
             files: FaultyFs::new(),
             life: 0,
+            given_up: BTreeMap::new(),
+            rotten: Rotten::default(),
             groups: BTreeSet::new(),
             running: None,
             incarnation: 0,
@@ -112,31 +119,38 @@ impl Node {
         }
     }
 
-    /// The member that it is of each group.
-    pub fn me(&self) -> MemberId {
-        let (node, life) = (NodeId(self.id), self.life);
+    /// The member that it is of a group.
+    pub fn me(&self, group: GroupId) -> MemberId {
+        let given_up = self.given_up.get(&group).copied().unwrap_or(0);
+        let (node, life) = (NodeId(self.id), self.life + given_up);
         MemberId { node, life }
     }
 
-    /// It is a member of this group now.
+    /// It is a member of this group now. False if its log is damaged where it may have something of an earlier one: then it gives this
+    /// one up, too.
     ///
     /// # Errors
     /// It can't be opened.
-    pub fn join(&mut self, group: GroupId, terms: &Terms) -> Result<(), String> {
+    pub fn join(&mut self, group: GroupId, terms: &Terms) -> Result<bool, String> {
         self.groups.insert(group);
         let Some(mut running) = self.running.take() else {
-            return Ok(());
+            return Ok(true);
         };
+        let is_damaged = !running.alone.node.log.recovery().damage.is_empty();
         let opened = until_power_cut(|| self.open(group, terms, &mut running.alone, &running.left));
         let joined = match opened {
             Some(Ok(copy)) => {
                 running.copies.insert(group, copy);
-                Ok(())
+                Ok(true)
             }
-            Some(Err(what)) => Err(what),
-            None => Ok(()),
+            Some(Err(_)) if is_damaged => Ok(false),
+            Some(Err(why)) => Err(format!("{group:?}: {why:?}")),
+            None => Ok(true),
         };
         self.running = Some(running);
+        if joined == Ok(false) {
+            self.renounce(group);
+        }
         joined
     }
 
@@ -148,6 +162,17 @@ impl Node {
             // What was its copy of the queue is deleted, as the catalog has nodes do that are no members any more.
             let segments = Some(member_journal(group));
             until_power_cut(|| handover::forget(&running.alone.groups, group, segments));
+        }
+    }
+
+    /// Its member of this group is damaged and given up: it comes back as another one, once the group has that.
+    pub fn renounce(&mut self, group: GroupId) {
+        self.groups.remove(&group);
+        *self.given_up.entry(group).or_default() += 1;
+        if let Some(running) = &mut self.running {
+            running.copies.remove(&group);
+            let segments = Some(member_journal(group));
+            until_power_cut(|| running.alone.renounce(group, segments));
         }
     }
 
@@ -174,6 +199,7 @@ impl Node {
     /// Everything that it ever had is lost: it comes back as another member.
     pub fn wipe(&mut self) {
         self.files = FaultyFs::new();
+        self.rotten = Rotten::default();
         self.life += u32::from(!Mutant::SameLife.is_on());
         if !Mutant::SameLife.is_on() {
             self.groups.clear();
@@ -191,7 +217,7 @@ impl Node {
         self.running.is_some() && self.paused.is_none()
     }
 
-    /// Starts a process on what is on its disk.
+    /// Starts a process on what is on its disk. Which of its members were given up, since something had rotted that they need.
     ///
     /// # Errors
     /// It does not start.
@@ -202,7 +228,7 @@ impl Node {
         nodes: &[u32],
         network: &Network,
         random: &mut Random,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<GroupId>, String> {
         self.incarnation = incarnation;
         if Mutant::DisksLie.is_on() {
             self.files.set_lying();
@@ -233,11 +259,19 @@ impl Node {
         };
         nodes.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let left = Left::default();
-        let mut copies = BTreeMap::new();
+        let (mut copies, mut given_up) = (BTreeMap::new(), Vec::new());
         for (group, terms) in terms.iter().filter(|(group, _)| self.groups.contains(group)) {
             let memory = random.below(60_000) as usize;
             let opened = until_power_cut(|| self.open(*group, terms, &mut alone, &left));
-            let copy = opened.ok_or("the power was cut")??;
+            let copy = match opened.ok_or("the power was cut")? {
+                Ok(copy) => copy,
+                Err(_) if self.is_rotten() => {
+                    until_power_cut(|| alone.renounce(*group, None)).ok_or("the power was cut")?;
+                    given_up.push(*group);
+                    continue;
+                }
+                Err(why) => return Err(format!("{group:?}: {why:?}")),
+            };
             let shrink = Request::Store(store::Request::Shrink { memory });
             until_power_cut(|| copy.queue().submit(alone.node.now(), shrink).is_ok());
             copies.insert(*group, copy);
@@ -245,6 +279,12 @@ impl Node {
         let not_its = alone.unopened().map(GroupId).collect::<Vec<_>>();
         until_power_cut(|| not_its.into_iter().for_each(|group| alone.forget(group)));
         alone.sweep().map_err(|error| format!("{error:?}"))?;
+        for group in &given_up {
+            self.groups.remove(group);
+            *self.given_up.entry(*group).or_default() += 1;
+        }
+        // All of the log was read. What was damaged is found again if what forgets it gets lost.
+        self.rotten.log = !alone.node.log.recovery().damage.is_empty();
         let ticked = self.clock;
         self.running = Some(Running {
             world,
@@ -255,19 +295,18 @@ impl Node {
             left,
             ticked,
         });
-        Ok(())
+        Ok(given_up)
     }
 
-    fn open(&self, group: GroupId, terms: &Terms, alone: &mut Alone, left: &Left) -> Result<Copy, String> {
-        let (me, members) = (self.me(), terms.members());
+    fn open(&self, group: GroupId, terms: &Terms, alone: &mut Alone, left: &Left) -> Result<Copy, NotOpened> {
+        let (me, members) = (self.me(group), terms.members());
         let identity = Identity { group, me, members };
         let leaves = left.clone();
         let act = Box::new(move |effect| {
             let mut left = leaves.lock().unwrap_or_else(PoisonError::into_inner);
             left.push((group, effect));
         });
-        let opened = alone.member(identity, terms.settings.clone(), act);
-        let queue: Arc<Queue> = opened.map_err(|why| format!("{group:?}: {why:?}"))?;
+        let queue: Arc<Queue> = alone.member(identity, terms.settings.clone(), act)?;
         let told = queue.applied().unwrap_or(0);
         let observed = Observed::new(queue);
         let member: Arc<dyn Member> = observed.clone();

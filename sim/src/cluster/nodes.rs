@@ -15,7 +15,7 @@ use super::terms::{DEAD, Terms};
 use super::theme::Theme;
 use broker::groups::handle::deliver;
 use broker::groups::{Ends, News};
-use cluster::{GroupId, MemberId, NodeId};
+use cluster::GroupId;
 use model::{Incarnation, Seq};
 use queue::{Answer, Effect, Request};
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ pub struct Cluster {
     pub ways: Ways,
     /// What a fault waits for.
     pub aim: Option<Aim>,
+    /// Something is to rot, as soon as everybody has everything.
+    pub rots: bool,
     incarnations: u64,
 }
 
@@ -91,6 +93,7 @@ impl Cluster {
             terms,
             ways: Ways::begin(),
             aim: None,
+            rots: false,
             incarnations: 0,
         };
         for (group, terms) in &cluster.terms {
@@ -142,6 +145,7 @@ impl Cluster {
         let (before, is_full) = (node.incarnation, node.files.is_full());
         self.over.extend((before > 0).then_some(Incarnation(before)));
         let started = node.start(incarnation, &self.terms, &ids, &self.network, &mut self.random);
+        let lacks_power = node.files.is_off();
         self.ledger.tell(|| format!("node {id} starts: {started:?}"));
         if started.is_ok() {
             for (group, terms) in &self.terms {
@@ -149,12 +153,14 @@ impl Cluster {
                 self.accesses.insert((id, *group), access);
             }
         }
-        if let Err(what) = started
-            && !self.nodes[id as usize - 1].files.is_off()
-            && !is_full
-        {
-            self.ledger
-                .violated("a node starts on what it has", format!("node {id}: {what}"));
+        match started {
+            Ok(given_up) => self.ledger.counts.rot.found_at_start += given_up.len() as u64,
+            Err(_) if lacks_power || is_full => {}
+            Err(what) if self.node(id).is_rotten() => self.replace_disk(id, &what),
+            Err(what) => {
+                let what = format!("node {id}: {what}");
+                self.ledger.violated("a node starts on what it has", what);
+            }
         }
     }
 
@@ -326,6 +332,7 @@ impl Cluster {
             for (group, effect) in running.take_left() {
                 self.left(id, group, acting[&group], effect);
             }
+            ended.extend(self.give_up_damaged(id));
             ended.into_iter().for_each(|by| self.letters.forget(by));
             if self.node(id).goes_on() {
                 self.access_turns(id);
@@ -359,7 +366,7 @@ impl Cluster {
             return;
         };
         for news in copy.take_news() {
-            let life = self.node(node).life;
+            let member = self.node(node).me(group);
             let Some(copy) = self.nodes[node as usize - 1].copy_mut(group) else {
                 return;
             };
@@ -373,10 +380,6 @@ impl Cluster {
                     self.ledger.counts.leaderships += 1;
                     self.ledger
                         .tell(|| format!("{node} leads {group:?} in term {term}"));
-                    let member = MemberId {
-                        node: NodeId(node),
-                        life,
-                    };
                     leaders::leads(&mut self.ledger, group, term, member);
                 }
                 News::Deposed => {

@@ -14,8 +14,10 @@ pub enum Theme {
     Minorities,
     /// Members come and go.
     Members,
-    /// Disks fail, lose what was not synced, or are lost.
+    /// Disks fail, lose what was not synced, rot, or are lost.
     Disks,
+    /// What disks have stored is not any more what was written.
+    Rot,
     /// The network is cut.
     Cuts,
     /// Nodes stand still and their clocks jump.
@@ -69,6 +71,8 @@ pub enum Trouble {
     DiskHangs,
     /// There is no space on a disk for a while.
     DiskFull,
+    /// A sector of what is stored is not any more what was written.
+    Rot,
     /// A disk is lost, or members change where none is.
     Wipe,
     /// Members change.
@@ -129,6 +133,7 @@ impl Theme {
             0 => Self::Leaders,
             2 => Self::Minorities,
             3 => Self::Members,
+            4 if random.below(3) == 0 => Self::Rot,
             4 => Self::Disks,
             5 => Self::Cuts,
             6 => Self::Clocks,
@@ -166,7 +171,7 @@ impl Theme {
     /// Whether disks are lost; where they are, members change only to replace those.
     pub fn loses_disks(self, random: &mut Random) -> bool {
         match self {
-            Self::Disks => true,
+            Self::Disks | Self::Rot => true,
             Self::Members => false,
             Self::Aimed => random.chance(),
             _ => random.below(3) == 0,
@@ -185,6 +190,7 @@ impl Theme {
             Self::Disks => &[
                 Wipe,
                 Wipe,
+                Trouble::Rot,
                 PowerCut,
                 PowerCutSoon,
                 PowerCutSoon,
@@ -195,6 +201,20 @@ impl Theme {
                 Rotate,
                 Start,
                 Start,
+            ],
+            Self::Rot => &[
+                Trouble::Rot,
+                Trouble::Rot,
+                Trouble::Rot,
+                Transfer,
+                Transfer,
+                Transfer,
+                Restart,
+                Rotate,
+                PowerCut,
+                Start,
+                Start,
+                Mend,
             ],
             Self::Cuts => &[
                 Part, PartTwo, CutOneWay, CutOneWay, Cut, Cut, HalfPart, Bridge, Mend, Mend,

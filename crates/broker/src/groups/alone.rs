@@ -27,8 +27,8 @@ pub struct Alone {
     pub groups: Arc<NodeGroups>,
     /// What its log has of groups that are not open, by their numbers.
     found: BTreeMap<u64, Found>,
-    /// Groups of which it has given a member up.
-    renounced: BTreeSet<u64>,
+    /// Groups of which the log has forgotten what it had.
+    forgotten: BTreeSet<u64>,
     /// What it has of queues that are this node's alone: whose, where, and the record.
     pub queues: Vec<(JournalId, Position, Vec<u8>)>,
 }
@@ -84,7 +84,7 @@ pub fn open(
         node,
         groups,
         found,
-        renounced: BTreeSet::new(),
+        forgotten: BTreeSet::new(),
         queues,
     })
 }
@@ -118,7 +118,7 @@ impl Alone {
         let (mut starting, mut acts) = (Vec::new(), Vec::new());
         for (identity, settings, act) in members {
             let group = identity.group;
-            let found = match self.renounced.contains(&group.0) {
+            let found = match self.forgotten.contains(&group.0) {
                 true => Found::of_another(),
                 false => self.found.remove(&group.0).unwrap_or_default(),
             };
@@ -143,9 +143,11 @@ impl Alone {
         self.found.get(&group.0)
     }
 
-    /// The log forgets what it has of a group: this node has no member of it. Its segments go with [`Alone::sweep`].
+    /// The log forgets what it has of a group: this node has no member of it. Its segments go with [`Alone::sweep`]. If it becomes one
+    /// later, it is another one than before.
     pub fn forget(&mut self, group: GroupId) {
         if self.found.remove(&group.0).is_some() {
+            self.forgotten.insert(group.0);
             handover::forget(&self.groups, group, None);
         }
     }
@@ -154,7 +156,7 @@ impl Alone {
     /// opened next is another member. The segments of a member that was not opened go with [`Alone::sweep`].
     pub fn renounce(&mut self, group: GroupId, segments: Option<JournalId>) {
         self.found.remove(&group.0);
-        self.renounced.insert(group.0);
+        self.forgotten.insert(group.0);
         handover::renounce(&self.groups, group, segments);
     }
 

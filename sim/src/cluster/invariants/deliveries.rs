@@ -2,6 +2,7 @@
 //! mark of what may have been handed out, another body; and what was delivered before is marked.
 
 use super::{active, hands};
+use crate::cluster::clients::body_of;
 use crate::cluster::history::{Id, id_of, lane_of};
 use crate::cluster::ledger::{Leadership, Ledger};
 use cluster::GroupId;
@@ -58,7 +59,13 @@ fn messages(ledger: &mut Ledger, delivery: &Delivery) -> Vec<(Seq, Id, usize)> {
     for seq in delivery.seqs.iter() {
         let at = (seq - delivery.base) as usize;
         match id_of(&delivery.block, at) {
-            Some(id) => messages.push((seq, id, delivery.block.message(at).body.len())),
+            Some(id) => {
+                let body = delivery.block.message(at).body;
+                if body != body_of(id, body.len()) {
+                    ledger.violated("bodies stay as they are", format!("{seq}, which is {id}"));
+                }
+                messages.push((seq, id, body.len()));
+            }
             None => ledger.violated("nothing is invented", format!("{seq} without a name")),
         }
     }

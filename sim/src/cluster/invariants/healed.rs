@@ -45,7 +45,7 @@ fn lag(ledger: &Ledger, nodes: &[Node], group: GroupId) -> Option<String> {
     let is_there = |member: MemberId| {
         nodes
             .iter()
-            .any(|it| it.me() == member && it.copy(group).is_some())
+            .any(|it| it.me(group) == member && it.copy(group).is_some())
     };
     if members.is_joint() || !members.members().all(is_there) {
         return Some(format!("the members are {members:?}"));

@@ -52,7 +52,7 @@ fn moved(before: &Membership, after: &Membership) -> usize {
 /// A copy of somebody who is no member, if there is one.
 pub fn stranger(ledger: &Ledger, nodes: &[Node], group: GroupId) -> Option<u32> {
     let (_, members) = ledger.books.get(&group)?.members.last_key_value()?;
-    let is_member = |node: &Node| members.members().any(|member| member == node.me());
+    let is_member = |node: &Node| members.members().any(|member| member == node.me(group));
     let copies = nodes.iter().filter(|node| node.copy(group).is_some());
     copies.filter(|node| !is_member(node)).map(|node| node.id).next()
 }
