@@ -462,6 +462,34 @@ fn tails_give_up_the_oldest_entries_beyond_their_limits() {
 }
 
 #[test]
+fn an_empty_tail_keeps_no_file_and_what_comes_later_is_found_in_a_new_one() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), options()).unwrap();
+    let log = &opened.log;
+    let dir = Path::new("/data/queues");
+    let segments = Segments::open(Arc::new(fs.clone()), dir, SegmentOptions::default());
+    log.keep_tails_in(Arc::new(segments.unwrap()), TailLimits::default());
+    let mut model = Model::default();
+    (1..=30).for_each(|index| model.append(log, 1, index, 1_000));
+    let files = || {
+        let files = fs.files().into_iter();
+        files.filter(|path| path.starts_with(dir)).collect::<Vec<_>>()
+    };
+    log.keep_tail(1, 1, 11).unwrap();
+    log.release_tail(1, 10);
+    let before = files();
+    assert_eq!(before.len(), 1, "somebody lacks the last one");
+    log.release_tail(1, 11);
+    assert_eq!((log.tail_bytes(), files()), (0, Vec::new()));
+    log.keep_tail(1, 11, 21).unwrap();
+    log.release_group(1, 31);
+    assert!((11..=20).all(|index| log.group_entries(1, index, index + 1, 0).is_ok()));
+    assert_ne!(files(), before, "no place means two things");
+    log.forget_group(1);
+    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
 fn entries_of_a_group_without_a_majority_hold_no_file_once_they_are_carried() {
     let fs = FaultyFs::new();
     let opened = open(fs.clone(), options()).unwrap();

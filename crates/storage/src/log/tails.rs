@@ -186,6 +186,9 @@ impl Tails {
         }
         if !books.tails.contains_key(&group) {
             log.shared.lock().groups.set_tail(group, None);
+            drop(books);
+            // Perhaps nobody lags for a long time.
+            self.segments.rest(owner(group));
         }
     }
 

@@ -169,6 +169,14 @@ impl Segments {
         }
     }
 
+    /// Nothing more is appended for now: the file that was written last is deleted, too, if nothing in it is needed. If deleting
+    /// fails, it stays until the next start.
+    pub fn rest(&self, owner: JournalId) {
+        if let Some(owner) = self.owner(owner) {
+            let _ = owner.rest(&self.around());
+        }
+    }
+
     /// A segment that is not written any more and worth rewriting, because little of it is needed or because it is one of many
     /// small ones: append what is needed of it anew, and free the old places. Each is named once.
     pub fn sparse(&self, owner: JournalId) -> Option<u32> {

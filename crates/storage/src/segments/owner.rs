@@ -307,6 +307,15 @@ impl Owner {
         Ok(())
     }
 
+    /// Gives up the file being written, if nothing in it is needed, and deletes it.
+    pub(crate) fn rest(&self, around: &Around<'_>) -> Result<(), StorageError> {
+        let current = self.tail().current;
+        match current.filter(|current| self.retire(current.segment)) {
+            Some(current) => around.descriptors.remove(self.key(current.segment)),
+            None => Ok(()),
+        }
+    }
+
     /// Gives up the file being written, if it is this one and nothing in it is needed.
     fn retire(&self, segment: u32) -> bool {
         let mut tail = self.tail();

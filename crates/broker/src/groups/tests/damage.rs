@@ -1,9 +1,10 @@
-//! Members whose disk has rotted: they take part in nothing, and come back as other members, which the others mend.
+//! Members whose disk has rotted, or that are forgotten: they take part in nothing. The first come back as other members, which the others
+//! mend.
 
 use super::others;
 use super::transfer::{checkpoint, has, is_member, lead};
 use super::trio::{GROUP, Trio};
-use crate::groups::Observer;
+use crate::groups::{Observer, handover, member_journal};
 use cluster::{Event, GroupId, MemberId, Step};
 use std::sync::{Arc, Mutex};
 
@@ -78,6 +79,25 @@ fn a_member_that_cannot_be_made_anew_stops_leading_and_voting_and_says_so() {
     trio.start(sick);
     trio.ticks(10);
     assert_eq!(trio.messages(sick), Some(130));
+}
+
+#[test]
+fn a_member_that_is_forgotten_leaves_no_segments_whatever_its_store_still_does() {
+    let trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=100);
+    let gone = others(leader)[0];
+    trio.checkpoint(gone);
+    trio.settle();
+    trio.publish_each(leader, 101..=200);
+    assert!(trio.segment_bytes(gone).0 > 0);
+    handover::forget(trio.groups(gone), GROUP, Some(member_journal(GROUP)));
+    trio.settle();
+    // The log asks for space, and its store does not know yet.
+    trio.checkpoint(gone);
+    trio.settle();
+    assert_eq!(trio.segment_bytes(gone), (0, 0));
+    assert_eq!(trio.segment_files(gone), 0);
 }
 
 #[test]

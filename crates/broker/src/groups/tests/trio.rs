@@ -536,6 +536,12 @@ impl Trio {
         self.node(id).segments.owner_bytes(member_journal(GROUP))
     }
 
+    /// How many files of segments there are.
+    pub fn segment_files(&self, id: u32) -> usize {
+        let files = self.disks[id as usize - 1].files().into_iter();
+        files.filter(|path| path.starts_with("/data/segments")).count()
+    }
+
     /// How many messages of this node's copy are not in memory.
     pub fn paged(&self, id: u32) -> u64 {
         use model::Machine as _;
