@@ -3,8 +3,8 @@
 use super::access::LETTERS;
 use super::history::Id;
 use super::invariants::deliveries::{Receiver, arrives};
-use super::invariants::{acks, active, answers};
-use super::ledger::{Held, Known};
+use super::invariants::{acks, active, answers, unused};
+use super::ledger::{Held, Known, Leadership};
 use super::nodes::Cluster;
 use super::terms::DEAD;
 use crate::terms::Said;
@@ -16,6 +16,7 @@ use model::{Block, BlockBuilder, ConsumerId, Message, Ranges, RouteBuf, Seq, Tim
 use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The channel of clients.
 const CLIENTS: ChannelId = ChannelId(1);
@@ -36,6 +37,10 @@ struct Consumer {
     node: u32,
     group: GroupId,
     no_ack: bool,
+    /// When it was told that it consumes.
+    since: Option<Duration>,
+    /// It wants that no more.
+    goes: bool,
 }
 
 /// All of them.
@@ -205,7 +210,13 @@ impl Cluster {
     pub fn consume_with(&mut self, node: u32, group: GroupId, settings: ConsumerSettings) -> u64 {
         let (number, no_ack) = (self.clients.next_number(), settings.no_ack);
         let (outbox, channel) = (self.outbox(node, group), CLIENTS);
-        let consumer = Consumer { node, group, no_ack };
+        let consumer = Consumer {
+            node,
+            group,
+            no_ack,
+            since: None,
+            goes: false,
+        };
         self.clients.consumers.insert(number, consumer);
         active::came(&mut self.ledger, group, node, number);
         self.ledger
@@ -286,6 +297,15 @@ impl Cluster {
         self.ledger
             .tell(|| format!("{number} consumes no more from {group:?} on {node}"));
         active::went(&mut self.ledger, group, number);
+        let mut since = None;
+        if let Some(consumer) = self.clients.consumers.get_mut(&number) {
+            (since, consumer.goes) = (consumer.since.take(), true);
+        }
+        if let Some(since) = since.filter(|since| self.ledger.is_well_since(node, *since))
+            && since + unused::LATE <= self.ledger.now
+        {
+            self.is_used(group);
+        }
         let consumer = ConsumerId(number);
         let question = self.clients.next_number();
         let reply = Some(reply(self.outbox(node, group), question, false));
@@ -394,6 +414,30 @@ impl Cluster {
         }
     }
 
+    /// Somebody uses the queue now.
+    fn is_used(&mut self, group: GroupId) {
+        let now = self.ledger.now;
+        if let Some(book) = self.ledger.books.get_mut(&group) {
+            book.used = now;
+        }
+    }
+
+    /// A leader says that nobody uses its queue. Somebody declares it again, as long as there are clients.
+    pub fn ends_unused(&mut self, by: Leadership) {
+        self.ledger.tell(|| format!("{by:?} ends unused"));
+        let of_group = self.clients.consumers.values().filter(|it| it.group == by.group);
+        let well = of_group.filter_map(|it| {
+            it.since
+                .filter(|since| self.ledger.is_well_since(it.node, *since))
+        });
+        let consumed = well.min();
+        unused::ended(&mut self.ledger, by, consumed);
+        if !self.is_calm && self.node(by.node).leads(by.group) == Some(by.term) {
+            self.is_used(by.group);
+            self.submit(by, Request::Use { reply: None });
+        }
+    }
+
     /// All clients give back what they hold, and consume no more.
     pub fn clients_leave(&mut self) {
         self.clients_are_gone = true;
@@ -444,8 +488,11 @@ impl Cluster {
                         no_ack,
                         since,
                     };
-                    if answer != Some(Answer::Consuming) {
-                        active::went(&mut self.ledger, group, question.0);
+                    let now = self.ledger.now;
+                    match (&answer, self.clients.consumers.get_mut(&question.0)) {
+                        (Some(Answer::Consuming), Some(it)) => it.since = (!it.goes).then_some(now),
+                        (Some(Answer::Consuming), None) => {}
+                        _ => active::went(&mut self.ledger, group, question.0),
                     }
                     match answer {
                         Some(Answer::Got { delivery, .. }) => {

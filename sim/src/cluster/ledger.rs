@@ -69,6 +69,10 @@ pub struct Book {
     pub purges: u64,
     /// Who gave a message to a client last.
     pub delivered_by: BTreeMap<Seq, Leadership>,
+    /// Somebody used the queue then, or declared it again.
+    pub used: Duration,
+    /// It was to end then, since nobody used it.
+    pub ended: Option<Duration>,
     /// The last message of each publisher in each lane.
     pub last: BTreeMap<(u32, u64), Id>,
     /// Who consumes, if only one at a time is served.
@@ -176,6 +180,8 @@ impl Ledger {
             hands: BTreeMap::new(),
             purges: 0,
             delivered_by: BTreeMap::new(),
+            used: Duration::ZERO,
+            ended: None,
             last: BTreeMap::new(),
             acked: BTreeMap::new(),
             actives: Actives::default(),

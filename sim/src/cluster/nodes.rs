@@ -356,8 +356,10 @@ impl Cluster {
             deliveries::leaves(&mut self.ledger, by, told, delivery);
         }
         deposed::leaves(&mut self.ledger, by, &effect);
-        if let Err(Effect::DeadLetter { ticket, pieces, .. }) = deliver(effect) {
-            self.die(by, ticket, pieces);
+        match deliver(effect) {
+            Err(Effect::DeadLetter { ticket, pieces, .. }) => self.die(by, ticket, pieces),
+            Err(Effect::DeleteQueue) => self.ends_unused(by),
+            _ => {}
         }
     }
 

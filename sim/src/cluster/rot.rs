@@ -145,7 +145,7 @@ fn is_spare(path: &Path) -> bool {
 
 impl Cluster {
     /// Something of a node's disk rots if something is to, where the others have everything. Sometimes the node starts anew right
-    /// then, and finds it.
+    /// then, or hands over what it leads and has to read it again.
     pub fn rot(&mut self) {
         if !self.rots {
             return;
@@ -168,9 +168,19 @@ impl Cluster {
         } else {
             &mut rot.of_segments
         }) += 1;
-        if self.random.below(3) == 0 {
-            self.end(id, false);
-            self.start(id);
+        match self.random.below(4) {
+            0 => {
+                self.end(id, false);
+                self.start(id);
+            }
+            1 => {}
+            _ => {
+                let groups: Vec<GroupId> = self.terms.keys().copied().collect();
+                let led = |group: &GroupId| self.node(id).leads(*group).is_some();
+                let led: Vec<GroupId> = groups.into_iter().filter(led).collect();
+                led.into_iter()
+                    .for_each(|group| drop(self.transfer_on(id, group)));
+            }
         }
     }
 

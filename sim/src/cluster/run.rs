@@ -1,7 +1,7 @@
 //! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
 
 use super::faults::Plan;
-use super::invariants::{acks, bounded, healed, lost, members};
+use super::invariants::{acks, bounded, healed, lost, members, unused};
 use super::ledger::{Counts, Ledger};
 use super::node::Node;
 use super::nodes::{Cluster, Drained};
@@ -85,6 +85,11 @@ fn settle_down(cluster: &mut Cluster) {
         let books = cluster.ledger.books.values();
         cluster.letters.is_empty() && books.into_iter().all(|book| book.history.live().next().is_none())
     });
+    let since = cluster.ledger.now;
+    if !until(cluster, |cluster| unused::all_have_ended(&cluster.ledger, since)) {
+        let what = format!("since {since:?}");
+        cluster.ledger.violated("a queue that nobody uses ends", what);
+    }
     cluster.is_calm = true;
     let excess = |cluster: &Cluster| {
         let groups: Vec<GroupId> = cluster.terms.keys().copied().collect();

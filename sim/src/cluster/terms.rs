@@ -71,6 +71,7 @@ impl Terms {
             jitter: random.below(30) as u8,
         });
         settings.deduplicates = once;
+        settings.expires_ms = (random.below(4) == 0).then(|| 300 + random.below(3_000));
         settings.dead_letter = dies.then(|| {
             Arc::new(DeadLetterTo {
                 exchange: String::new(),

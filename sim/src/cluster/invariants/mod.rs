@@ -17,3 +17,4 @@ pub mod lost;
 pub mod members;
 pub mod order;
 pub mod reasons;
+pub mod unused;
