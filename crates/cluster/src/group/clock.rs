@@ -225,6 +225,18 @@ impl Group {
         }
     }
 
+    /// It asks for votes soon, if it is to ask: what was in vain until now may have been so for want of somebody who is there now.
+    pub(super) fn hasten(&mut self) {
+        self.attempts = 0;
+        let soon = self.late();
+        self.campaign_in = self.campaign_in.map(|ticks| ticks.min(soon));
+    }
+
+    /// Spread over four ticks, so that ten thousand groups don't ask at once.
+    fn late(&self) -> u32 {
+        (self.spread(1) % 4) as u32
+    }
+
     /// How long it waits before it asks for votes, more after each time in vain.
     fn pause(&self, settings: &Settings) -> u32 {
         let range = settings.election << self.attempts.min(4);
@@ -294,9 +306,7 @@ impl Group {
         };
         let first = self.spread(0) as usize % voters.len();
         let rank = (at + voters.len() - first) % voters.len();
-        // Spread over four ticks, so that ten thousand groups don't ask at once.
-        let late = (self.spread(1) % 4) as u32;
-        self.campaign_in = Some(rank as u32 * 5 + late);
+        self.campaign_in = Some(rank as u32 * 5 + self.late());
     }
 
     pub fn digest(&self) -> Digest {

@@ -547,3 +547,21 @@ fn an_entry_alone_takes_one_sync_and_two_turns_of_each_member_until_its_leader_t
     assert!(trial.syncs.values().all(|syncs| *syncs <= 1), "{:?}", trial.syncs);
     assert_eq!((trial.turns[&1], trial.syncs[&1]), (2, 1));
 }
+
+/// It has asked in vain for so long that it would not ask again for many seconds, and nobody else can be elected.
+#[test]
+fn whoever_alone_can_be_elected_asks_soon_once_somebody_asks_it_in_vain() {
+    for silence in 300..320 {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(3);
+        trial.cut(3, 2);
+        trial.node(3).propose(GROUP, Bytes::from_static(b"more")).unwrap();
+        trial.settle();
+        trial.nodes.remove(&3);
+        trial.cuts = [(1, 2)].into();
+        trial.ticks(silence);
+        assert_eq!(trial.leader(), None);
+        trial.cuts.clear();
+        trial.ticks_until(30, |t| t.leader() == Some(1));
+    }
+}

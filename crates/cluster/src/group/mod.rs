@@ -381,9 +381,14 @@ impl Group {
             _ => {}
         }
         // Errors are: a member that isn't one any more, and proposals without a leader, which don't come from peers.
+        let asked = matches!(kind, MessageType::MsgRequestVote | MessageType::MsgRequestPreVote);
+        let stands = (message.log_term, message.index);
         let _ = self.raw.step(message);
         if kind == MessageType::MsgTimeoutNow {
             self.campaign_in = None;
+        }
+        if asked && self.leader().is_none() && stands < (self.raw.store().last_term(), self.last()) {
+            self.hasten();
         }
         Ok(())
     }
