@@ -140,7 +140,7 @@ impl Aim {
     }
 
     fn some_fault(self, kind: Kind, random: &mut Random) -> Fault {
-        let loses = self.loses_disks && (kind == Kind::Barred || random.below(3) > 0);
+        let loses = self.loses_disks && random.below(3) > 0;
         let mut some = |faults: &[Fault]| faults[random.below(faults.len() as u64) as usize];
         match self.only {
             Some(fault) => fault,

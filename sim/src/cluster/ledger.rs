@@ -60,6 +60,8 @@ pub struct Book {
     pub history: History,
     /// Who the members are, by the record from which on they are.
     pub members: BTreeMap<u64, Membership>,
+    /// No log went further when somebody told first who they are now.
+    pub sealed_behind: u64,
     pub known: BTreeMap<Id, Known>,
     /// What clients hold.
     pub hands: BTreeMap<Seq, Held>,
@@ -175,6 +177,7 @@ impl Ledger {
         let book = Book {
             history: History::default(),
             members: BTreeMap::from([(0, terms.members())]),
+            sealed_behind: 0,
             terms,
             known: BTreeMap::new(),
             hands: BTreeMap::new(),

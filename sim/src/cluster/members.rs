@@ -18,6 +18,12 @@ impl Cluster {
         }
         self.ledger
             .tell(|| format!("the members of {group:?} are {now:?} from {index} on"));
+        let running = self.nodes.iter().filter_map(|node| node.running.as_ref());
+        let ends = running.filter_map(|it| Some(it.alone.groups.status(group)?.last));
+        let logged = ends.max().unwrap_or(0);
+        if let Some(book) = self.ledger.books.get_mut(&group) {
+            book.sealed_behind = logged;
+        }
         let terms = self.terms[&group].clone();
         for member in now.members() {
             let node = &mut self.nodes[member.node.0 as usize - 1];
@@ -185,8 +191,8 @@ impl Cluster {
         }
     }
 
-    /// The disk of a node is lost, where the others have everything: no other one is missing, and no change is under way.
-    /// False if it is not so.
+    /// The disk of a node is lost, where those of all other members are there and no change of members is under way, nor hardly
+    /// over. False if it is not so.
     pub fn wipe(&mut self, id: u32) -> bool {
         let is_whole = self.is_whole_without(id);
         if is_whole {
@@ -198,29 +204,20 @@ impl Cluster {
         is_whole
     }
 
-    /// Whether all other members of all groups have everything, and go by the same members, whatever becomes of them: who
-    /// has lost its power goes by what its last checkpoint says of them.
+    /// Whether all other members of all groups have what they ever had, so that a majority of the voters stays, whatever
+    /// becomes of their processes. Who was lost before was replaced.
     pub fn is_whole_without(&self, id: u32) -> bool {
         let is_rotten = |node: &Node| node.id != id && node.is_rotten();
         if self.nodes.iter().any(is_rotten) {
             return false;
         }
         let is_whole = |group: &GroupId| {
-            let Some((since, now)) = self.ledger.books[group].members.last_key_value() else {
-                return false;
-            };
-            let is_replaced = now.members().any(|member| member.life > 0);
-            let knows = |member: MemberId| {
-                let node = self.node(member.node.0);
-                let is_well = node.goes_on() && !node.log_failed() && !node.is_doomed;
-                let running = node.running.as_ref().filter(|_| is_well || node.id == id);
-                let status = running.and_then(|it| it.alone.groups.status(*group));
-                let agrees = status.is_some_and(|status| {
-                    status.members == *now && (!is_replaced || status.base.index >= *since)
-                });
-                node.me(*group) == member && (node.id == id || agrees)
-            };
-            !now.is_joint() && now.voters.len() >= 3 && now.members().all(knows)
+            let is_there = |member: MemberId| self.node(member.node.0).me(*group) == member;
+            let (now, book) = (self.members_of(*group), &self.ledger.books[group]);
+            // Until then it may be the leader alone that knows of the change, and where there were two voters before it, the
+            // other one needs the leader.
+            let is_sealed = book.history.last() > book.sealed_behind;
+            !now.is_joint() && is_sealed && now.voters.len() >= 3 && now.members().all(is_there)
         };
         self.terms.keys().all(is_whole)
     }

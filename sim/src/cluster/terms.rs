@@ -47,9 +47,7 @@ impl Terms {
         let (sorts, limit, limit_bytes, ttl) = (seldom(3), seldom(4), seldom(6), seldom(4));
         let (dies, returns, retries, once) = (seldom(2), seldom(3), seldom(4), seldom(4));
         settings.single_active = seldom(5) || is_aimed && seldom(2);
-        // A leader of a queue that sorts may never come to write its contents down once a disk was full or failed, and whoever
-        // needs them waits for ever: where disks are struck on purpose, queues don't sort until that is mended.
-        if sorts && !is_aimed {
+        if sorts {
             settings.sorting = match random.chance() {
                 true => Sorting::Priority(1 + random.below(4) as u8),
                 false => Sorting::FairKey(TENANT.into()),
