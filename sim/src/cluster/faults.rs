@@ -274,8 +274,8 @@ impl Cluster {
         self.node_mut(id).jump(time);
     }
 
-    /// Everything goes on, everything gets through, and all clocks show the same: what is due by the clock of one of them would be
-    /// waited for by another one for as long as they differ.
+    /// Everything goes on, everything gets through, and all clocks show the same: what is due by the clock of one of them
+    /// would be waited for by another one for as long as they differ.
     pub fn heal(&mut self) {
         (self.aim, self.rots) = (None, false);
         let latest = self.latest();

@@ -225,7 +225,8 @@ impl Group {
         }
     }
 
-    /// It asks for votes soon, if it is to ask: what was in vain until now may have been so for want of somebody who is there now.
+    /// It asks for votes soon, if it is to ask: what was in vain until now may have been so for want of somebody who is
+    /// there now.
     pub(super) fn hasten(&mut self) {
         self.attempts = 0;
         let soon = self.late();

@@ -49,8 +49,8 @@ impl Group {
             .extend(MemberId::from_number(member).map(|member| (member, 0)));
     }
 
-    /// Whether an entry is committed that was written once the last change of members was known to be. What was proposed behind the
-    /// change while it was under way may be in logs that say nothing of its commit.
+    /// Whether an entry is committed that was written once the last change of members was known to be. What was proposed
+    /// behind the change while it was under way may be in logs that say nothing of its commit.
     fn is_sealed(&self) -> bool {
         #[cfg(any(test, feature = "mutants"))]
         if crate::mutant::Mutant::LeavesAtOnce.is_on() {
