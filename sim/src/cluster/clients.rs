@@ -279,10 +279,10 @@ impl Cluster {
 
     /// A consumer is done with all of this, and goes.
     pub fn done_with(&mut self, node: u32, group: GroupId, number: u64, taken: &[Given]) {
-        let seqs = self.let_go(group, taken);
         for (seq, id) in taken {
             acks::acked(&mut self.ledger, group, node, *seq, *id);
         }
+        let seqs = self.let_go(group, taken);
         let (consumer, disposal) = (Some(ConsumerId(number)), Disposal::Accepted);
         let request = Request::Settle {
             consumer,
@@ -352,17 +352,17 @@ impl Cluster {
         let Some((consumer, some)) = self.some_held(node, group) else {
             return;
         };
-        let seqs = self.let_go(group, &some);
         let disposal = match self.random.below(5) {
             0 => Disposal::Rejected,
             _ => Disposal::Accepted,
         };
-        for (seq, id) in some {
+        for (seq, id) in &some {
             match disposal {
-                Disposal::Accepted => acks::acked(&mut self.ledger, group, node, seq, id),
-                Disposal::Rejected => self.know(group, id, |known| known.rejected = true),
+                Disposal::Accepted => acks::acked(&mut self.ledger, group, node, *seq, *id),
+                Disposal::Rejected => self.know(group, *id, |known| known.rejected = true),
             }
         }
+        let seqs = self.let_go(group, &some);
         let consumer = consumer.map(ConsumerId);
         let request = Request::Settle {
             consumer,

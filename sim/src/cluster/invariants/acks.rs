@@ -5,13 +5,14 @@ use crate::cluster::ledger::{Held, Ledger};
 use cluster::GroupId;
 use model::Seq;
 
-/// A client is done with a message.
+/// A client is done with a message that it has. If its node was out of reach since it got that, somebody else may have it.
 pub fn acked(ledger: &mut Ledger, group: GroupId, node: u32, seq: Seq, id: Id) {
     ledger.counts.acks += 1;
     ledger.tell(|| format!("{group:?}: a client of node {node} is done with {seq} ({id})"));
-    let since = ledger.now;
+    let now = ledger.now;
     if let Some(book) = ledger.books.get_mut(&group) {
         let consumer = None;
+        let since = book.hands.get(&seq).map_or(now, |held| held.since);
         book.acked.insert(
             seq,
             Held {
