@@ -2,7 +2,7 @@
 
 use crate::store::{self, LogPlace, Place, Stored, Whereabouts};
 use crate::{Effect, Ends, Glance, Losses, Request, Status};
-use model::{Block, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
+use model::{Block, Incarnation, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
 /// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says.
@@ -26,6 +26,9 @@ pub trait Inspect {
 
     /// Where a look begins that shall end before message `before`, or at the end of the queue, and show `count` messages.
     fn back(&self, before: Option<Seq>, count: u64) -> Option<Seq>;
+
+    /// The incarnations of nodes of which it knows what they have sent.
+    fn senders(&self) -> Vec<Incarnation>;
 
     /// The numbers between which its messages lie, the second one excluded; `None` if a later message may have a lower number.
     fn bounds(&self) -> Option<(Seq, Seq)>;

@@ -3,9 +3,9 @@
 
 use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::clients::pressure::Release;
-use crate::node::ends::Receipt;
-use queue::Effect;
+use crate::node::ends::{Receipt, Reply};
 use queue::store::{self, Place};
+use queue::{Answer, Effect};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,8 @@ use storage::JournalId;
 pub enum Promise {
     /// A queue has taken responsibility for these publishes.
     Confirm(Receipt),
+    /// A node may hear what of its messages is on record.
+    Recalled(Box<(Reply, Answer)>),
     /// A declaration's reply may go out.
     Durable {
         outbox: Arc<Outbox>,
@@ -45,7 +47,7 @@ impl Promise {
     pub fn is_one(effect: &Effect<crate::node::ends::Ends>) -> bool {
         matches!(
             effect,
-            Effect::Confirm(_) | Effect::Store(store::Effect::Release { .. })
+            Effect::Confirm(_) | Effect::Reply(..) | Effect::Store(store::Effect::Release { .. })
         )
     }
 
@@ -53,6 +55,7 @@ impl Promise {
     pub fn of(segments: JournalId, effect: Effect<crate::node::ends::Ends>) -> Option<Self> {
         match effect {
             Effect::Confirm(receipt) => Some(Self::Confirm(receipt)),
+            Effect::Reply(reply, answer) => Some(Self::Recalled(Box::new((reply, answer)))),
             Effect::Store(store::Effect::Release { places }) => Some(Self::Release {
                 owner: segments,
                 places,
@@ -70,6 +73,11 @@ impl Promise {
                 kept.confirmed += receipt.numbers.count();
                 let (outbox, event) = receipt.into_confirm();
                 kept.woken.push(outbox, event);
+            }
+            Self::Recalled(answered) => {
+                let (reply, answer) = *answered;
+                let event = reply.answered(Some(answer));
+                kept.woken.push(reply.outbox, event);
             }
             Self::Durable {
                 outbox,

@@ -29,7 +29,8 @@ impl<M: QueueMachine<Ends>> Journal<M> for QueueJournal {
             )
         });
         let local: Vec<Effect<Ends>> = local.collect();
-        if !records.is_empty() || !local.is_empty() {
+        let recalls = || promises.iter().any(|effect| matches!(effect, Effect::Reply(..)));
+        if !records.is_empty() || !local.is_empty() || recalls() {
             let waiting = promises.extract_if(.., |effect| Promise::is_one(effect));
             let waiting = waiting.filter_map(|effect| Promise::of(segments, effect));
             journal.append(waiting, |batch| {

@@ -17,7 +17,7 @@ use crate::node::pager::segment_owner;
 use crate::node::timers::Due;
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use catalog::QueueKind;
-use model::{ConsumerId, QueueId, Timestamp};
+use model::{ConsumerId, Incarnation, QueueId, Timestamp};
 use queue::store::{self, LogPlace};
 use queue::{Answer, Disposal, Request};
 use std::collections::BTreeMap;
@@ -232,6 +232,21 @@ impl Queue {
         }
     }
 
+    /// Has these handled in their order, in one turn if nobody is turning the queue now.
+    pub fn submit_all(self: &Arc<Self>, requests: impl IntoIterator<Item = Request<Ends>>) {
+        self.mailbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(requests);
+        self.mail.store(true, Ordering::SeqCst);
+        self.turn_mail();
+    }
+
+    /// The incarnations of nodes of which it knows what they have sent. Waits for the thread that turns it, if any.
+    pub fn senders(&self) -> Vec<Incarnation> {
+        self.lock().inspect().senders()
+    }
+
     /// Asks a question and waits for the thread that is turning the queue, if any: the answer is in the asker's outbox when this
     /// returns, without a call to its waker, unless the disk has to be read first.
     pub fn ask(self: &Arc<Self>, question: Question, request: Request<Ends>) {
@@ -386,7 +401,7 @@ impl Queue {
     /// Has the machine decide, and counts what operators want to know.
     fn handle(&self, host: &mut BoxedHost, now: Timestamp, mut request: Request<Ends>) {
         match &mut request {
-            Request::Enqueue { block, receipt } => {
+            Request::Enqueue { block, receipt } | Request::EnqueueFrom { block, receipt, .. } => {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
                 if host.inspect().is_sorted() {

@@ -7,7 +7,7 @@ use super::reattach::Reattaching;
 use super::senders::Senders;
 use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
-use model::{Index, Machine, Seq, Timestamp};
+use model::{Incarnation, Index, Machine, Seq, Timestamp};
 use std::sync::Arc;
 
 /// The machine of a classic queue.
@@ -57,6 +57,11 @@ impl<E: Ends> Classic<E> {
     #[inline]
     pub fn is_sorted(&self) -> bool {
         matches!(self.lanes, Lanes::Sorted(_))
+    }
+
+    /// The incarnations of nodes of which it knows what they have sent.
+    pub fn senders(&self) -> Vec<Incarnation> {
+        self.senders.all()
     }
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.

@@ -4,7 +4,7 @@ use super::lanes::lane_of;
 use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
 use crate::store::{self, LogPlace, Place, Search, Stored, Whereabouts};
 use crate::{HandOver, Inspect, QueueMachine};
-use model::{Block, Index, QueueSettings, Ranges, Seq};
+use model::{Block, Incarnation, Index, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
 impl<E: Ends> Inspect for Classic<E> {
@@ -30,6 +30,10 @@ impl<E: Ends> Inspect for Classic<E> {
 
     fn back(&self, before: Option<Seq>, count: u64) -> Option<Seq> {
         Self::back(self, before, count)
+    }
+
+    fn senders(&self) -> Vec<Incarnation> {
+        Self::senders(self)
     }
 
     fn bounds(&self) -> Option<(Seq, Seq)> {

@@ -44,6 +44,7 @@ pub use crate::request::{ConsumerSettings, Disposal, Ends, Held, NodeConsumer, O
 pub use crate::status::Status;
 pub use checkpoint::{Checkpoint, LocalRecord};
 pub use classic::Classic;
+pub use lanes::LANE_SHIFT;
 pub use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
 pub use record::{Expiry, Record, Sent, Snapshot};
 pub use senders::SenderMark;

@@ -120,8 +120,12 @@ impl<E: Ends> Classic<E> {
             outcome.records.push(Record::Declined { sent, refused });
         }
         let (below, refused) = self.senders.recall(sender, from);
-        let answer = Answer::Recalled { below, refused };
-        outcome.promises.push(Effect::Reply(reply, answer));
+        let answer = Effect::Reply(reply, Answer::Recalled { below, refused });
+        // What was held of a queue of one node counts no more once that has started again, so nobody waits for its being on record.
+        match gives_up || self.settings.replicated {
+            true => outcome.promises.push(answer),
+            false => outcome.effects.push(answer),
+        }
     }
 
     /// A node sends nothing more as the one it was.

@@ -156,6 +156,11 @@ impl Senders {
         }
     }
 
+    /// Those of whom something is known.
+    pub(super) fn all(&self) -> Vec<Incarnation> {
+        self.known.keys().copied().collect()
+    }
+
     /// All marks, by incarnation.
     pub(super) fn marks(&self) -> Vec<SenderMark> {
         self.known.values().map(|sender| sender.mark.clone()).collect()

@@ -13,7 +13,8 @@ use crate::{
     Standing, Status,
 };
 use model::{
-    Block, BlockBuilder, ConsumerId, Index, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp,
+    Block, BlockBuilder, ConsumerId, Incarnation, Index, Machine, Outcome, QueueSettings, Ranges, Seq,
+    Timestamp,
 };
 use std::sync::Arc;
 
@@ -260,6 +261,16 @@ impl<E: Ends> Machine for Newest<E> {
                 let (ready, consumers) = (self.ready(), self.consumers.len() as u64);
                 (reply, Answer::Stands { ready, consumers })
             }
+            // It recognises nothing that comes again.
+            Request::Recall { reply, .. } => {
+                let (below, refused) = (1, Ranges::new());
+                (Some(reply), Answer::Recalled { below, refused })
+            }
+            Request::Holds { held, reply, .. } => {
+                let mut all = Ranges::new();
+                held.iter().for_each(|held| all.extend(&held.seqs));
+                (Some(reply), Answer::Discard(all))
+            }
             Request::Store(store::Request::Checkpoint { .. }) => {
                 return outcome.promises.push(Effect::Store(store::Effect::Checkpoint));
             }
@@ -348,6 +359,10 @@ impl<E: Ends> Inspect for Newest<E> {
 
     fn back(&self, _before: Option<Seq>, _count: u64) -> Option<Seq> {
         Some(self.contents.last)
+    }
+
+    fn senders(&self) -> Vec<Incarnation> {
+        Vec::new()
     }
 
     fn bounds(&self) -> Option<(Seq, Seq)> {

@@ -125,13 +125,16 @@ impl<E: Ends> Handle<E> {
         }
         self.holdings.speak(known, &mut self.said);
         for (question, waiting) in &self.questions {
-            let about = match waiting {
-                Waiting::Client { about, .. } => about.clone(),
-                Waiting::Cancel { consumer, .. } => Question::Cancel { consumer: *consumer },
-                Waiting::Consume { .. } => continue,
-            };
             let question = *question;
-            self.said.push(ToLeader::Ask { question, about });
+            match waiting {
+                // Not before what was published before it.
+                Waiting::Client { behind, .. } => self.unasked.push_back((*behind, question)),
+                Waiting::Cancel { consumer, .. } => {
+                    let about = Question::Cancel { consumer: *consumer };
+                    self.said.push(ToLeader::Ask { question, about });
+                }
+                Waiting::Consume { .. } => {}
+            }
         }
     }
 
@@ -157,6 +160,7 @@ impl<E: Ends> Handle<E> {
     }
 
     fn discard(&mut self, seqs: &Ranges) {
+        self.discarded |= !seqs.is_empty();
         match self.holdings.discard(seqs) {
             true => self.say_resolved(),
             false => self.close(),
@@ -181,7 +185,7 @@ impl<E: Ends> Handle<E> {
 
     fn answered(&mut self, question: u64, answer: Answer, orders: &mut Orders<E>) {
         match self.questions.remove(&question) {
-            Some(Waiting::Client { reply, about }) => {
+            Some(Waiting::Client { reply, about, .. }) => {
                 if let (Answer::Got { delivery, .. }, Question::Get { no_ack: false }) = (&answer, about) {
                     self.holdings.add(None, &delivery.seqs, delivery.returns);
                 }

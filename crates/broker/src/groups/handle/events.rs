@@ -68,7 +68,7 @@ impl Peer {
 
     fn outbox_events(&self) -> Vec<Event> {
         let mut events = Vec::new();
-        self.outbox.take_now(&mut events);
+        self.outbox.take(&mut events, &self.waker);
         events
     }
 
@@ -82,8 +82,8 @@ impl Peer {
             }),
             (Some(Asked::Standing), Answer::Recalled { below, refused }) => {
                 self.questions.remove(&question);
-                if self.phase == Phase::Opening {
-                    self.opened(below, refused);
+                if let Phase::Opening { sent } = self.phase {
+                    self.opened(below, refused, sent);
                     self.ask_resolved(requests, numbers);
                 }
             }

@@ -130,6 +130,11 @@ impl Holdings {
         }
     }
 
+    /// The first operation gets this number.
+    pub fn count_from(&mut self, number: u64) {
+        self.next = number;
+    }
+
     /// True if nobody has anything, and nothing has to be said again.
     pub fn is_empty(&self) -> bool {
         self.by_consumer.is_empty() && self.operations.is_empty()
@@ -297,6 +302,15 @@ impl Holdings {
         let done = self.operations.partition_point(|it| it.number <= number);
         self.operations.drain(..done);
         self.unsaid = self.unsaid.saturating_sub(done);
+    }
+
+    /// All that somebody has goes back: clients may have seen it, which a leader in the same term is told as soon as there is a
+    /// session.
+    pub fn return_all(&mut self) {
+        let way = Way::Returned { failed: true };
+        for (consumer, holding) in std::mem::take(&mut self.by_consumer) {
+            self.push(consumer, holding.all(), way);
+        }
     }
 
     /// Nobody has anything any more.

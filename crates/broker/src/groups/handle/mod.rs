@@ -42,7 +42,7 @@ use model::{ConsumerId, Incarnation, QueueSettings};
 use publishes::Publishes;
 use queue::{Answer, ConsumerSettings, Effect, Ends};
 use session::End;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An unanswered question to open a session is asked again after so many ticks.
 const OPENS_AGAIN_AFTER: u32 = 10;
@@ -78,8 +78,12 @@ pub struct Handle<E: Ends> {
     deaf: bool,
     consumers: BTreeMap<ConsumerId, Consumer<E>>,
     holdings: Holdings,
+    /// Something of what clients had counts no more.
+    discarded: bool,
     questions: BTreeMap<u64, Waiting<E>>,
     next_question: u64,
+    /// Clients' questions that wait until so many blocks have been sent, in order.
+    unasked: VecDeque<(u64, u64)>,
     /// What is to be said next.
     said: Vec<ToLeader>,
     /// Frames that are ready to leave.
@@ -109,6 +113,8 @@ enum Waiting<E: Ends> {
     Client {
         reply: E::Reply,
         about: Question,
+        /// So many blocks were published before it was asked.
+        behind: u64,
     },
     Consume {
         consumer: ConsumerId,
@@ -156,11 +162,28 @@ impl<E: Ends> Handle<E> {
             deaf: false,
             consumers: BTreeMap::new(),
             holdings: Holdings::new(settings.counts_returns()),
+            discarded: false,
             questions: BTreeMap::new(),
             next_question: 1,
+            unasked: VecDeque::new(),
             said: Vec::new(),
             frames: Vec::new(),
         }
+    }
+
+    /// The same, after others of this node and queue that were idle and were let go: it counts on behind all that they may have
+    /// counted.
+    #[must_use]
+    pub fn after(mut self, counted: u64) -> Self {
+        self.sessions = counted;
+        self.next_question = counted + 1;
+        self.holdings.count_from(counted + 1);
+        self
+    }
+
+    /// The term of the last leader that opened a session; 0 if none has.
+    pub fn term(&self) -> u64 {
+        self.term
     }
 
     /// True if nobody needs it: no client waits for anything or has anything.
@@ -173,7 +196,12 @@ impl<E: Ends> Handle<E> {
 
     /// True if publishers are to wait: so much of what they sent has no answer that the queue takes no more of it.
     pub fn is_full(&self) -> bool {
-        self.publishes.bytes() >= self.credit
+        !self.given_up && self.publishes.bytes() >= self.credit
+    }
+
+    /// True if clients may have something that counts no more, and don't know it.
+    pub fn has_discarded(&self) -> bool {
+        self.discarded
     }
 
     /// What may be published and not answered, in bytes.
@@ -282,6 +310,7 @@ impl<E: Ends> Handle<E> {
     /// What was said in the session may have come or not.
     fn close(&mut self) {
         self.said.clear();
+        self.unasked.clear();
         self.holdings.pause();
         self.link = None;
         self.opens_in = 1;
@@ -292,7 +321,8 @@ impl<E: Ends> Handle<E> {
     fn give_up(&mut self, orders: &mut Orders<E>) {
         self.given_up = true;
         self.publishes.give_up(&mut orders.effects);
-        self.holdings.forget();
+        self.discarded |= !self.holdings.is_empty();
+        self.holdings.return_all();
         for (_, waiting) in std::mem::take(&mut self.questions) {
             match waiting {
                 Waiting::Client { reply, .. } => orders.declined.push(reply),
@@ -316,6 +346,7 @@ impl<E: Ends> Handle<E> {
     pub fn retire(&mut self, orders: &mut Orders<E>) {
         self.publishes.retire(&mut orders.effects);
         self.give_up(orders);
+        self.holdings.forget();
     }
 
     fn cancel_all(&mut self, orders: &mut Orders<E>) {

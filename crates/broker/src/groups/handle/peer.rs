@@ -13,6 +13,7 @@ use queue::{ConsumerSettings, Held, NodeConsumer, Origin, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// Requests for the machine, in order.
 pub type Requests = Vec<Request<Ends>>;
@@ -40,8 +41,8 @@ pub enum Phase {
     Closed,
     /// One is asked for, and waits for answers to what was claimed in the one before; the node asks from this number on.
     Waiting { sent: u64 },
-    /// The queue is asked what it knows of the node.
-    Opening,
+    /// The queue is asked what it knows of the node, which goes on with this number or a lower one.
+    Opening { sent: u64 },
     /// The node says what it has.
     Speaking,
     /// It has said everything; what of that counts is not known yet.
@@ -115,6 +116,12 @@ pub struct Peer {
     pub phase: Phase,
     /// Ticks since its last session ended here.
     pub closed: u32,
+    /// Ticks since it said something.
+    pub quiet: u32,
+    /// Woken when something is in the outbox.
+    pub waker: Waker,
+    /// It may send nothing more for now.
+    pub held: bool,
     /// Events that wait until everything is known.
     pub events: Vec<outbox::Event>,
     /// The last session.
@@ -139,20 +146,25 @@ pub struct Peer {
     pub resolved: u64,
     pub recorded: u64,
     pub asks_resolved: bool,
-    /// The number of the next message that it sends, and how much it may send.
+    /// The number of the next message that it sends, or a higher one; and how much it may send.
     pub next: u64,
     pub credit: Credit,
 }
 
 impl Peer {
     /// A node that has not spoken in this term.
-    pub fn new(node: Incarnation, budget: Arc<Budget>) -> Self {
+    pub fn new(node: Incarnation, budget: Arc<Budget>, waker: Waker) -> Self {
+        let outbox = Arc::new(Outbox::new());
+        outbox.take(&mut Vec::new(), &waker);
         Self {
             node,
-            outbox: Arc::new(Outbox::new()),
+            outbox,
             end: None,
             phase: Phase::Closed,
             closed: 0,
+            quiet: 0,
+            waker,
+            held: false,
             events: Vec::new(),
             session: 0,
             said: Vec::new(),
@@ -186,6 +198,7 @@ impl Peer {
             return;
         }
         self.session = frame.session;
+        self.quiet = 0;
         if matches!(self.knowledge, Knowledge::Told(_)) {
             self.knowledge = Knowledge::Nothing;
         }
@@ -211,27 +224,54 @@ impl Peer {
         if let Phase::Waiting { sent } = self.phase
             && self.parts == 0
         {
-            self.phase = Phase::Opening;
+            self.phase = Phase::Opening { sent };
             self.recall(sent, Asked::Standing, requests, numbers);
         }
     }
 
-    /// The queue knows of the node what came below this number.
-    pub fn opened(&mut self, below: u64, refused: Ranges) {
+    /// The queue knows of the node what came below this number. A queue of one node forgets, when that starts again, what it had
+    /// not put on record: then the node goes on with a higher one.
+    pub fn opened(&mut self, below: u64, refused: Ranges, sent: u64) {
         self.phase = Phase::Speaking;
-        self.next = below;
+        self.next = below.max(sent);
         self.recorded = 0;
         self.said.push(ToNode::Opened {
             below,
             refused,
             resolved: self.resolved,
-            credit: self.credit.bytes(),
+            credit: self.may_send(),
         });
+    }
+
+    /// How much it may have under way, in bytes. Nothing still leaves it one block at a time.
+    fn may_send(&self) -> u64 {
+        match self.held {
+            true => 0,
+            false => self.credit.bytes(),
+        }
+    }
+
+    /// Whether it is to send nothing more for now.
+    pub fn hold(&mut self, held: bool) {
+        if mem::replace(&mut self.held, held) != held && self.phase >= Phase::Speaking {
+            self.say_credit();
+        }
+    }
+
+    /// True if it has nothing and waits for nothing.
+    pub fn is_idle(&self) -> bool {
+        !self.given.values().any(Given::is_some)
+            && self.consumers.is_empty()
+            && self.taken.is_empty()
+            && self.questions.is_empty()
+            && self.events.is_empty()
+            && self.said.is_empty()
     }
 
     /// A tick of the clock. False if the session is over by it.
     pub fn tick(&mut self) -> bool {
         self.closed = self.closed.wrapping_add(1);
+        self.quiet = self.quiet.saturating_add(1);
         let lives = self.end.as_mut().is_none_or(End::tick);
         if self.credit.tick() && self.phase >= Phase::Speaking {
             self.say_credit();
@@ -240,7 +280,7 @@ impl Peer {
     }
 
     fn say_credit(&mut self) {
-        let bytes = self.credit.bytes();
+        let bytes = self.may_send();
         self.said.push(ToNode::Credit { bytes });
     }
 
@@ -274,6 +314,7 @@ impl Peer {
         if frame.term != end.term {
             return frame.term == 0;
         }
+        self.quiet = 0;
         let arrival = end.receive(&frame);
         if let Knowledge::Told(by) = self.knowledge
             && end.has(by)
@@ -312,7 +353,8 @@ impl Peer {
             ToLeader::Ask { question, about } => self.ask(question, about, requests, numbers),
             ToLeader::Tell(notice) => self.told(notice, requests),
             ToLeader::Wants => {
-                if self.credit.more() {
+                // Who is held hears of its credit when it is held no longer.
+                if !self.held && self.credit.more() {
                     self.say_credit();
                 }
             }

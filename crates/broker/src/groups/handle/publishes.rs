@@ -18,6 +18,8 @@ pub struct Publishes<E: Ends> {
     on_the_way: u64,
     /// What is kept, in bytes.
     bytes: u64,
+    /// How many blocks have come.
+    came: u64,
 }
 
 /// A block without an answer to all of it.
@@ -71,7 +73,18 @@ impl<E: Ends> Publishes<E> {
             next: 1,
             on_the_way: 0,
             bytes: 0,
+            came: 0,
         }
+    }
+
+    /// How many blocks have come.
+    pub fn came(&self) -> u64 {
+        self.came
+    }
+
+    /// How many of them have been sent in this session, or need not be.
+    pub fn passed(&self) -> u64 {
+        self.came - (self.kept.len() - self.unsent) as u64
     }
 
     /// True if everything is answered.
@@ -102,6 +115,7 @@ impl<E: Ends> Publishes<E> {
             open,
         };
         self.bytes += kept.bytes();
+        self.came += 1;
         self.kept.push_back(kept);
     }
 
@@ -158,9 +172,11 @@ impl<E: Ends> Publishes<E> {
         }
     }
 
-    /// Says what may be said with so much credit. True if something is left that waits for more.
-    pub fn send(&mut self, credit: u64, said: &mut Vec<ToLeader>) -> bool {
-        while let Some(kept) = self.kept.get_mut(self.unsent) {
+    /// Says what may be said with so much credit, of the first `until` blocks. True if something is left that waits for more.
+    pub fn send(&mut self, credit: u64, until: u64, said: &mut Vec<ToLeader>) -> bool {
+        while self.passed() < until
+            && let Some(kept) = self.kept.get_mut(self.unsent)
+        {
             // One block may always be on its way, however large it is.
             if self.on_the_way > 0 && self.on_the_way + kept.bytes() > credit {
                 return true;

@@ -84,9 +84,27 @@ impl<E: Ends> Handle<E> {
         }
     }
 
-    /// Says of what was published as much as may be said.
+    /// Says of what was published as much as may be said, and what was asked behind that.
     pub(super) fn send_publishes(&mut self) {
-        if self.is_open() && self.publishes.send(self.credit, &mut self.said) && !self.wants {
+        if !self.is_open() {
+            return;
+        }
+        let mut waits = false;
+        while let Some((behind, question)) = self.unasked.front().copied()
+            && !waits
+        {
+            waits = self.publishes.send(self.credit, behind, &mut self.said);
+            if !waits {
+                self.unasked.pop_front();
+                // It may have been answered for want of a leader.
+                if let Some(Waiting::Client { about, .. }) = self.questions.get(&question) {
+                    let about = about.clone();
+                    self.said.push(ToLeader::Ask { question, about });
+                }
+            }
+        }
+        waits = waits || self.publishes.send(self.credit, u64::MAX, &mut self.said);
+        if waits && !self.wants {
             self.wants = true;
             self.said.push(ToLeader::Wants);
         }
@@ -110,13 +128,11 @@ impl<E: Ends> Handle<E> {
         if self.given_up {
             return orders.declined.push(reply);
         }
-        let waiting = Waiting::Client {
-            reply,
-            about: about.clone(),
-        };
-        let question = self.question(waiting);
+        let behind = self.publishes.came();
+        let question = self.question(Waiting::Client { reply, about, behind });
         if self.is_open() {
-            self.said.push(ToLeader::Ask { question, about });
+            self.unasked.push_back((behind, question));
+            self.send_publishes();
         }
     }
 

@@ -8,6 +8,7 @@ use model::{Incarnation, Mutant};
 use queue::Request;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// A node that is not heard of for so many ticks, of 100 ms each, counts as down.
 const DOWN_AFTER: u32 = 20;
@@ -32,6 +33,10 @@ pub struct Sessions {
     budget: Arc<Budget>,
     /// Frames outside of sessions.
     asides: Vec<(Incarnation, Frame<ToNode>)>,
+    /// Woken when there is something for a node.
+    waker: Waker,
+    /// Nodes may not send more for now.
+    holds: bool,
 }
 
 impl Sessions {
@@ -52,9 +57,17 @@ impl Sessions {
             numbers: Numbers::default(),
             budget,
             asides: Vec::new(),
+            waker: Waker::noop().clone(),
+            holds: false,
         };
         nodes.iter().for_each(|node| sessions.ask(*node));
         sessions
+    }
+
+    /// Has this woken whenever the machine has something for a node: then [`Sessions::turn`] is due. Before anybody has spoken.
+    #[must_use]
+    pub fn woken_by(self, waker: Waker) -> Self {
+        Self { waker, ..self }
     }
 
     /// Asks a node to speak; once a second until it does, since a frame may be lost.
@@ -75,8 +88,9 @@ impl Sessions {
         match frame.messages[..] {
             [ToLeader::Open { node, sent }] if node == from => {
                 self.asked.remove(&node);
-                let new = || Peer::new(node, self.budget.clone());
+                let new = || Peer::new(node, self.budget.clone(), self.waker.clone());
                 let peer = self.peers.entry(node).or_insert_with(new);
+                peer.hold(self.holds);
                 peer.open(&frame, sent, self.term, requests, &mut self.numbers);
             }
             [ToLeader::Nothing { node }] if node == from => {
@@ -111,7 +125,7 @@ impl Sessions {
     fn has_nothing(&mut self, node: Incarnation, requests: &mut Requests) {
         if self.awaited.remove(&node).is_some() {
             // Nobody waits for the answer: there is nothing to discard.
-            let mut nobody = Peer::new(node, self.budget.clone());
+            let mut nobody = Peer::new(node, self.budget.clone(), self.waker.clone());
             nobody.hear(Vec::new(), false, requests, &mut self.numbers);
             requests.push(Request::Knows { node });
         }
@@ -195,6 +209,25 @@ impl Sessions {
             let last = peer.end(requests, &mut self.numbers);
             self.ended.push((peer, last));
         }
+    }
+
+    /// Whether nodes are to send nothing more for now than what they have sent already.
+    pub fn hold(&mut self, holds: bool) {
+        if self.holds != holds {
+            self.holds = holds;
+            self.peers.values_mut().for_each(|peer| peer.hold(holds));
+        }
+    }
+
+    /// Forgets nodes that have nothing, wait for nothing, and have said nothing for so many ticks. Their handles are let go of
+    /// by then; one that is not opens another session.
+    pub fn forget_the_quiet(&mut self, ticks: u32) {
+        self.peers.retain(|_, peer| peer.quiet < ticks || !peer.is_idle());
+    }
+
+    /// True if no node has anything to do with the queue.
+    pub fn are_over(&self) -> bool {
+        self.peers.is_empty() && self.ended.is_empty() && self.awaited.is_empty() && self.asked.is_empty()
     }
 
     /// What is to be sent, and to whom. Called after each turn of the machine, until it has nothing more to ask of it.

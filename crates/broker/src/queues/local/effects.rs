@@ -110,7 +110,7 @@ impl Queue {
             Effect::Confirm(receipt) => {
                 Promise::Confirm(receipt).keep(&mut actions.kept, || self.node.micros());
             }
-            // No front end numbers what it sends yet.
+            // A node that goes on beyond what came of it lies; its session says what it may send.
             Effect::Expects { receipt: None, .. } => {}
             Effect::Reject(receipt)
             | Effect::Expects {

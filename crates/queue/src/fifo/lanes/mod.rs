@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(super) type LaneId = u16;
 
 /// How far a lane's number stands to the left. 2^48 messages a lane are nine years at a million a second.
-pub(super) const LANE_SHIFT: u32 = 48;
+pub const LANE_SHIFT: u32 = 48;
 
 pub(super) fn lane_of(seq: Seq) -> LaneId {
     (seq >> LANE_SHIFT) as LaneId
