@@ -11,6 +11,7 @@
 //! `mutant` (how it is known that they see anything), [`coverage`]
 //! (what the seeds reached).
 
+pub mod anywhere;
 pub mod catalog;
 mod changes;
 mod client;

@@ -104,6 +104,7 @@ pub fn of_pressure(reason: Option<Reason>) -> Option<Hold> {
         Reason::Sync => "more than the disk keeps up with waits to be written and synced",
         Reason::LogSize => "the write-ahead log waits for checkpoints to let go of its oldest files",
         Reason::Catalog => "a queue with very many bindings is being deleted",
+        Reason::Node => "what was sent to the queue's node and has no answer is all that may be under way",
         Reason::RateLimit => {
             "its user or its virtual host publishes as fast as max-message-rate or max-byte-rate let it"
         }

@@ -25,8 +25,7 @@ use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
-use crate::queues::JournalOf;
-use crate::queues::{Peers, Registry};
+use crate::queues::{Existing, JournalOf, Peers, Queue, Registry};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Sharing, Topology};
 use catalog::{Record, View};
@@ -329,5 +328,19 @@ impl Broker {
 impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "broker on {}", self.options.data_dir.display())
+    }
+}
+
+impl Existing for Broker {
+    fn here(&self, queue: QueueId) -> Option<Arc<Queue>> {
+        self.queues.here(queue).filter(|queue| !queue.is_retired())
+    }
+
+    fn version(&self) -> u64 {
+        self.generation()
+    }
+
+    fn moved(&self) {
+        self.follow_peers();
     }
 }

@@ -21,6 +21,8 @@ pub enum Reason {
     LogSize,
     /// The catalog: a queue is being deleted in parts.
     Catalog,
+    /// Another node: so much of what was sent to its queue has no answer.
+    Node,
     /// The node is low on memory or disk, and the connection published.
     Alarm,
     /// A limit on the rate of its user or its virtual host.
@@ -29,12 +31,13 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Memory,
         Self::Consumers,
         Self::Sync,
         Self::LogSize,
         Self::Catalog,
+        Self::Node,
         Self::Alarm,
         Self::RateLimit,
     ];
@@ -47,6 +50,7 @@ impl Reason {
             Self::Sync => "sync",
             Self::LogSize => "log_size",
             Self::Catalog => "catalog",
+            Self::Node => "node",
             Self::Alarm => "alarm",
             Self::RateLimit => "rate_limit",
         }

@@ -16,6 +16,7 @@ mod remote;
 mod replay;
 mod status;
 mod throttle;
+mod work;
 
 pub use events::{DeadLetters, QueueEvents};
 pub use handle::Handle;
@@ -29,3 +30,4 @@ pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
 pub use replay::{Missing, Replaying};
 pub use status::Status;
+pub use work::{Existing, Work, WorkLinks};

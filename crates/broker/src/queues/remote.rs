@@ -21,6 +21,9 @@ pub trait Remote: Debug + Send + Sync {
 
     /// A reason to slow down for those who publish to the queue.
     fn pressure(&self, queue: QueueId) -> Option<Pressure>;
+
+    /// The queue is deleted, as far as this node knows: who consumes from it here is told, and what is sent to it goes nowhere.
+    fn deleted(&self, _queue: QueueId) {}
 }
 
 /// The other nodes.

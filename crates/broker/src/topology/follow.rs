@@ -83,8 +83,13 @@ impl Topology {
 
     /// What takes its time, without the catalog: ends queues, and gives others the settings of their new policies.
     pub(super) fn finish(&self, orders: Orders, gone: Vec<Handle>) {
-        let here = gone.iter().filter_map(Handle::here);
-        here.for_each(|queue| self.stop_queue(queue));
+        for handle in &gone {
+            match handle {
+                Handle::Here(queue) => self.stop_queue(queue),
+                Handle::Elsewhere(known, remote) => remote.deleted(known.id),
+                Handle::WithoutOwner(_) => {}
+            }
+        }
         orders.vhosts.iter().for_each(|vhost| self.follow_policies(vhost));
     }
 

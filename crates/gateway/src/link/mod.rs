@@ -6,7 +6,7 @@
 //! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), `connection` (one end of a link,
 //! without its socket), `lane` (which link a lane has, what waits for it, and the order in which things are told), `node` (who
 //! the peers are), `dial` (making links), `outgoing` (frames on their way into a buffer), [`PeerStatus`] (what operators see),
-//! [`ToGroups`] (links for the groups of a node).
+//! [`ToGroups`] and [`ToWork`] (links for the groups of a node, and for queues of other nodes).
 
 mod connection;
 mod dial;
@@ -21,6 +21,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod told;
+mod work;
 
 pub use groups::ToGroups;
 pub use links::{Links, PROTOCOL};
@@ -28,3 +29,4 @@ pub use options::{LaneLimits, LinkLimits, LinkOptions, PeerAddress, SILENCE};
 pub use protocol::link::{ClusterId, Lane, Secret};
 pub use receiver::{Receiver, Sent};
 pub use status::{Counts, LaneStatus, LinkStatus, PeerStatus};
+pub use work::ToWork;

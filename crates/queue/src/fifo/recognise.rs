@@ -121,7 +121,8 @@ impl<E: Ends> Classic<E> {
         }
         let (below, refused) = self.senders.recall(sender, from);
         let answer = Effect::Reply(reply, Answer::Recalled { below, refused });
-        // What was held of a queue of one node counts no more once that has started again, so nobody waits for its being on record.
+        // What was held of a queue of one node counts no more once that has started again, so nobody waits for its being on
+        // record.
         match gives_up || self.settings.replicated {
             true => outcome.promises.push(answer),
             false => outcome.effects.push(answer),

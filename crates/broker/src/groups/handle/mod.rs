@@ -245,6 +245,11 @@ impl<E: Ends> Handle<E> {
         }
     }
 
+    /// The leader can be spoken to again: clients who ask from now on wait for a session as long as if there had always been one.
+    pub fn waits_again(&mut self) {
+        (self.away, self.given_up) = (0, false);
+    }
+
     /// The link to this node is broken, or the node is not heard of. What was said to it lately may not have come.
     pub fn lost(&mut self, node: NodeId) {
         if self.link.as_ref().is_some_and(|link| link.with == node) {

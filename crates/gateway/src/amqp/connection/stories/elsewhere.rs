@@ -1,21 +1,102 @@
-//! All stories once more, with every queue on another node as far as the broker knows: what is asked of a queue arrives
-//! there a turn later, and so does what comes of it.
+//! All stories once more, with every queue on another node as far as the broker knows: what is asked of a queue arrives there
+//! a turn later, and so does what comes of it. Either requests are handed over as they are, or as nodes say them to each
+//! other.
 
-use super::{World, encode_line};
-use broker::queues::{Handle, Queue, Remote, Request};
+use super::{WakeCount, World, encode_line};
+use broker::groups::NodeId;
+use broker::queues::{Existing, Handle, Peers, Queue, Remote, Request, Work, WorkLinks};
 use broker::{Broker, Pressure};
+use bytes::Bytes;
 use model::QueueId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
+
+/// The node of the clients, and the one of the queues.
+const CLIENTS: NodeId = NodeId(1);
+const HOME: NodeId = NodeId(2);
 
 /// The node that has the queues.
 #[derive(Debug, Default)]
 pub(super) struct OtherNode {
-    queues: Mutex<BTreeMap<QueueId, Arc<Queue>>>,
+    queues: Arc<Mutex<BTreeMap<QueueId, Arc<Queue>>>>,
     asked: Mutex<VecDeque<(QueueId, Request)>>,
+    between: Option<Between>,
+}
+
+/// The work of both nodes, and what is under way between them.
+#[derive(Debug)]
+struct Between {
+    clients: Arc<Work>,
+    home: Arc<Work>,
+    wire: Arc<Wire>,
+    _exist: Arc<Homes>,
+}
+
+#[derive(Debug)]
+struct Wire {
+    frames: Mutex<VecDeque<(NodeId, Bytes)>>,
+    waker: Waker,
+}
+
+impl WorkLinks for Wire {
+    fn work(&self, to: NodeId, parts: Vec<Bytes>) {
+        self.frames.lock().unwrap().push_back((to, parts.concat().into()));
+        self.waker.wake_by_ref();
+    }
+}
+
+/// What the home node has.
+#[derive(Debug)]
+struct Homes(Arc<Mutex<BTreeMap<QueueId, Arc<Queue>>>>);
+
+impl Existing for Homes {
+    fn here(&self, queue: QueueId) -> Option<Arc<Queue>> {
+        self.0.lock().unwrap().get(&queue).cloned()
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn moved(&self) {}
 }
 
 impl OtherNode {
+    /// One with which the clients' node speaks as nodes do. `woken` is told when something is under way.
+    pub(super) fn over_links(woken: Arc<WakeCount>) -> Arc<Self> {
+        let wire = Arc::new(Wire {
+            frames: Mutex::default(),
+            waker: Waker::from(woken),
+        });
+        let queues = Arc::<Mutex<BTreeMap<_, _>>>::default();
+        let exist = Arc::new(Homes(queues.clone()));
+        let weak = Arc::downgrade(&exist);
+        let work = |node| Work::new(node, 1, wire.clone(), weak.clone());
+        let (clients, home) = (work(CLIENTS), work(HOME));
+        clients.up(HOME, 1);
+        home.up(CLIENTS, 1);
+        let between = Some(Between {
+            clients,
+            home,
+            wire,
+            _exist: exist,
+        });
+        Arc::new(Self {
+            queues,
+            asked: Mutex::default(),
+            between,
+        })
+    }
+
+    /// The way to its queues.
+    fn way(self: &Arc<Self>) -> Arc<dyn Remote> {
+        let Some(between) = &self.between else {
+            return self.clone();
+        };
+        between.clients.reach(catalog_node(HOME)).unwrap()
+    }
+
     /// Takes over the queues that were declared, and ends those that were deleted.
     pub(super) fn follow(self: &Arc<Self>, broker: &Broker) {
         let view = broker.view();
@@ -25,7 +106,7 @@ impl OtherNode {
             let Some(known) = all.find(|known| known.id == queue.id) else {
                 continue;
             };
-            let handle = Handle::Elsewhere(known.clone(), self.clone());
+            let handle = Handle::Elsewhere(known.clone(), self.way());
             broker.queues().replace(handle);
             queues.insert(queue.id, queue);
         }
@@ -37,6 +118,9 @@ impl OtherNode {
 
     /// What was asked until now arrives. True if there was something.
     pub(super) fn turn(&self) -> bool {
+        if let Some(between) = &self.between {
+            return between.turn();
+        }
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         let some = !asked.is_empty();
         for (id, request) in asked {
@@ -63,8 +147,30 @@ impl OtherNode {
 
     /// True if something that was asked has not arrived.
     pub(super) fn is_asked(&self) -> bool {
+        let between = self.between.as_ref();
         !self.asked.lock().unwrap().is_empty()
+            || between.is_some_and(|it| !it.wire.frames.lock().unwrap().is_empty())
     }
+}
+
+impl Between {
+    /// What was under way until now arrives. True if there was something.
+    fn turn(&self) -> bool {
+        let frames = std::mem::take(&mut *self.wire.frames.lock().unwrap());
+        let some = !frames.is_empty();
+        for (to, bytes) in frames {
+            match to {
+                HOME => self.home.receive(CLIENTS, &bytes),
+                _ => self.clients.receive(HOME, &bytes),
+            }
+        }
+        some
+    }
+}
+
+/// A node as the catalog calls it.
+fn catalog_node(node: NodeId) -> broker::NodeId {
+    broker::NodeId(u64::from(node.0))
 }
 
 impl Remote for OtherNode {

@@ -237,12 +237,16 @@ impl World {
 
 /// Runs one story: here, where another node decides what exists, or where another node has the queues, or both. `Err`
 /// is the first line that is not as written.
-fn run(lines: &[(usize, &str)], late: bool, elsewhere: bool) -> Result<(), String> {
+fn run(lines: &[(usize, &str)], late: bool, place: Place) -> Result<(), String> {
     let mut world = World::new(lines.iter().any(|(_, line)| *line == "> 0 disk alarm"));
     if late {
         world = world.late();
     }
-    world.elsewhere = elsewhere.then(Arc::default);
+    world.elsewhere = match place {
+        Place::Here => None,
+        Place::Elsewhere => Some(Arc::default()),
+        Place::OverLinks => Some(OtherNode::over_links(world.woken.clone())),
+    };
     let plain = lines.iter().any(|(_, line)| *line == "> 0 connect");
     if !plain {
         world.open('A', true);
@@ -318,22 +322,22 @@ fn run(lines: &[(usize, &str)], late: bool, elsewhere: bool) -> Result<(), Strin
 
 #[test]
 fn all_stories_are_true() {
-    tell_all(false, false);
+    tell_all(false, Place::Here);
 }
 
 #[test]
 fn all_stories_are_true_where_another_node_decides_what_exists() {
-    tell_all(true, false);
+    tell_all(true, Place::Here);
 }
 
 #[test]
 fn all_stories_are_true_of_queues_on_another_node() {
-    tell_all(false, true);
+    tell_all(false, Place::Elsewhere);
 }
 
 #[test]
 fn all_stories_are_true_where_other_nodes_have_the_queues_and_decide_what_exists() {
-    tell_all(true, true);
+    tell_all(true, Place::Elsewhere);
 }
 
 /// Which of two consumers is served next depends on when the queue hears that one waits.
@@ -344,7 +348,23 @@ const ONLY_HERE: &str =
 const ONLY_HELD: &str =
     "What a channel says after a durable declaration waits behind it, other channels do not";
 
-fn tell_all(late: bool, elsewhere: bool) {
+/// Where the queues of a story are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    /// On another node, which is handed what is asked.
+    Elsewhere,
+    /// The same, with all that nodes say to each other.
+    OverLinks,
+}
+
+#[test]
+fn all_stories_are_true_of_queues_on_another_node_to_which_there_is_a_link() {
+    tell_all(false, Place::OverLinks);
+}
+
+fn tell_all(late: bool, place: Place) {
+    let elsewhere = place != Place::Here;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -364,7 +384,7 @@ fn tell_all(late: bool, elsewhere: bool) {
                     || late && elsewhere && story.0.ends_with(ONLY_HELD);
                 if !(story.1.is_empty() || left_out) {
                     count += 1;
-                    if let Err(error) = run(&story.1, late, elsewhere) {
+                    if let Err(error) = run(&story.1, late, place) {
                         wrong.push(format!("{}, {error}", story.0));
                     }
                 }

@@ -1,0 +1,340 @@
+//! Queues of one node through any other one: what a node's clients want of queues that other nodes have, and what clients of
+//! other nodes want of its own.
+//!
+//! A client's node has a [`Handle`](crate::groups::handle::Handle) of the queue, made when a client needs it (`away`, one set
+//! for each other node in `reached`); the queue's home node has [`Sessions`](crate::groups::handle::Sessions) in front of it,
+//! made when a node opens one (`served`). These are the ones of replicated queues: here the home node leads for as long as it
+//! runs, and each of its starts is a term. What they say to each other goes over links in an envelope (`frame`).
+//!
+//! Nothing here has a thread: whoever brings something turns it (`turned`). No lock is waited for but for as long as
+//! something is put in or taken out. Clients' outboxes are filled under the lock of their handle, so in order.
+
+mod away;
+mod frame;
+mod numbers;
+mod parked;
+mod reached;
+mod served;
+#[cfg(test)]
+mod tests;
+mod turned;
+
+use super::Queue;
+use super::remote::{Peers, Remote};
+use crate::groups::NodeId;
+use crate::groups::handle::{Budget, Sessions};
+use bytes::Bytes;
+use frame::Envelope;
+use model::{Incarnation, QueueId};
+use parked::Parked;
+use reached::Reached;
+use served::Served;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+/// What other nodes together may send to this node's queues beyond their first credits and what has an answer, in bytes.
+const BUDGET: u64 = 256 << 20;
+
+/// An incarnation tells its node in so many bits.
+const NODE_BITS: u32 = 16;
+
+/// Handles of one node and queue count behind each other, so far apart. None sends or asks so much.
+const HANDLES_APART: u64 = 1 << 32;
+
+/// The way to other nodes for what their clients and this node's want of queues.
+pub trait WorkLinks: fmt::Debug + Send + Sync {
+    /// Sends a frame that is made of these parts, behind those before it. Waits for nothing; it may be lost with the link, of
+    /// which [`Work::down`] is told, or for want of room.
+    fn work(&self, to: NodeId, parts: Vec<Bytes>);
+}
+
+/// What exists, as far as this node has applied it.
+pub trait Existing: Send + Sync {
+    /// The queue, if it is on this node and not deleted.
+    fn here(&self, queue: QueueId) -> Option<Arc<Queue>>;
+
+    /// Which version that is.
+    fn version(&self) -> u64;
+
+    /// Queues have an owner again that had none, or have none any more: see [`super::Peers::reach`].
+    fn moved(&self);
+}
+
+/// What clients of this node want of queues elsewhere, and what those of other nodes want of queues here.
+pub struct Work {
+    here: Arc<Here>,
+    budget: Arc<Budget>,
+    nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
+    served: RwLock<HashMap<QueueId, Arc<Served>>>,
+    parked: Mutex<Parked>,
+}
+
+/// This node.
+struct Here {
+    /// As queues know it.
+    incarnation: Incarnation,
+    /// Which of its starts this is: the term of its queues.
+    start: u64,
+    links: Arc<dyn WorkLinks>,
+    existing: Weak<dyn Existing>,
+    /// How many handles have been made.
+    handles: AtomicU64,
+    /// See [`numbers::Numbers::above`].
+    void_below: AtomicU64,
+}
+
+impl Here {
+    fn version(&self) -> u64 {
+        self.existing.upgrade().map_or(0, |existing| existing.version())
+    }
+
+    fn send(&self, to: NodeId, envelope: &Envelope) {
+        self.links.work(to, envelope.encode());
+    }
+
+    /// See [`crate::groups::handle::Handle::after`].
+    fn count_behind(&self) -> u64 {
+        self.handles.fetch_add(1, Ordering::Relaxed) * HANDLES_APART
+    }
+
+    fn void_below(&self) -> u64 {
+        self.void_below.load(Ordering::Relaxed)
+    }
+
+    fn are_void_below(&self, number: u64) {
+        self.void_below.fetch_max(number, Ordering::Relaxed);
+    }
+}
+
+/// What queues call a start of a node.
+fn incarnation(node: NodeId, start: u64) -> Incarnation {
+    Incarnation(start << NODE_BITS | u64::from(node.0) & ((1 << NODE_BITS) - 1))
+}
+
+fn node_of(incarnation: Incarnation) -> NodeId {
+    NodeId((incarnation.0 & ((1 << NODE_BITS) - 1)) as u32)
+}
+
+fn start_of(incarnation: Incarnation) -> u64 {
+    incarnation.0 >> NODE_BITS
+}
+
+impl Work {
+    /// Nothing yet, on this node, which has a number below 65,536, in the start of this number, from 1.
+    pub fn new(
+        node: NodeId,
+        start: u64,
+        links: Arc<dyn WorkLinks>,
+        existing: Weak<dyn Existing>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            here: Arc::new(Here {
+                incarnation: incarnation(node, start),
+                start,
+                links,
+                existing,
+                handles: AtomicU64::new(0),
+                void_below: AtomicU64::new(0),
+            }),
+            budget: Budget::new(BUDGET),
+            nodes: RwLock::default(),
+            served: RwLock::default(),
+            parked: Mutex::default(),
+        })
+    }
+
+    /// The link with a node works from now on; `start` is the number of its start.
+    pub fn up(&self, node: NodeId, start: u64) {
+        if u64::from(node.0) >= 1 << NODE_BITS || start == 0 || start >= 1 << (u64::BITS - NODE_BITS) {
+            tracing::error!(
+                area = "cluster",
+                "start {start} of node {} has a number that no queue knows: its clients don't reach queues of this node",
+                node.0
+            );
+            return;
+        }
+        let (before, was_reached) = self.node(node).up(start);
+        for served in self.all_served() {
+            if before != 0 && before != start {
+                served.put(served::Brought::Ended(incarnation(node, before)));
+            }
+            served.put(served::Brought::Heard(incarnation(node, start)));
+            served.turn();
+        }
+        if !was_reached {
+            self.moved();
+        }
+    }
+
+    /// The link with a node is lost, and with it what was under way.
+    pub fn down(&self, node: NodeId) {
+        let Some(known) = self.known(node) else { return };
+        known.down();
+        self.parked().forget(node);
+        let lost = incarnation(node, known.start());
+        for served in self.all_served() {
+            served.put(served::Brought::Lost(lost));
+            served.turn();
+        }
+    }
+
+    /// A node says this. What is no frame of this version is passed over, with a line of log.
+    pub fn receive(&self, from: NodeId, bytes: &[u8]) {
+        let Some(known) = self.known(from).filter(|known| known.is_up()) else {
+            return;
+        };
+        match Envelope::decode(bytes) {
+            Some(Envelope::Down { queue, frame }) => {
+                if let Some(frame) = known.receive(queue, frame) {
+                    let version = self.here.version();
+                    let said = Envelope::Up {
+                        queue,
+                        version,
+                        frame,
+                    };
+                    self.here.send(from, &said);
+                }
+            }
+            Some(up @ Envelope::Up { .. }) => self.serve(from, up, bytes.len()),
+            None => tracing::warn!(
+                area = "cluster",
+                "node {} sends something about a queue that cannot be read",
+                from.0
+            ),
+        }
+    }
+
+    /// A tick of the clock, of which there is one each 100 ms.
+    pub fn tick(&self) {
+        let mut lost = false;
+        for node in self.all_nodes() {
+            lost |= node.tick();
+        }
+        for served in self.all_served() {
+            served.put(served::Brought::Tick);
+            served.turn();
+        }
+        // Whoever brings something holds this lock meanwhile.
+        let mut all = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, served| !served.is_unneeded());
+        drop(all);
+        let due = self.parked().due(self.here.version());
+        for (from, envelope) in due {
+            self.serve(from, envelope, 0);
+        }
+        if lost {
+            self.moved();
+        }
+    }
+
+    /// How many queues of other nodes have handles here, and how many queues of this node have sessions.
+    pub fn counts(&self) -> (usize, usize) {
+        let handles = self.all_nodes().iter().map(|node| node.handles()).sum();
+        (handles, self.all_served().len())
+    }
+
+    fn moved(&self) {
+        if let Some(existing) = self.here.existing.upgrade() {
+            existing.moved();
+        }
+    }
+
+    /// Hands a frame to the sessions of a queue, which begin with it. `bytes` is how long it was, 0 if it has waited.
+    fn serve(&self, from: NodeId, envelope: Envelope, bytes: usize) {
+        let Some(start) = self.known(from).map(|known| known.start()) else {
+            return;
+        };
+        let Envelope::Up {
+            queue,
+            version,
+            frame,
+        } = envelope
+        else {
+            return;
+        };
+        let said = served::Brought::Said(incarnation(from, start), frame);
+        let served::Brought::Said(_, frame) = (match self.bring(queue, said) {
+            Ok(()) => return,
+            Err(said) => said,
+        }) else {
+            return;
+        };
+        if bytes > 0 && version > self.here.version() {
+            let envelope = Envelope::Up {
+                queue,
+                version,
+                frame,
+            };
+            return self.parked().park(from, envelope, bytes);
+        }
+        if let Some(frame) = Sessions::decline(&frame) {
+            self.here.send(from, &Envelope::Down { queue, frame });
+        }
+    }
+
+    /// Brings something to the sessions of a queue; it comes back if there is no such queue here.
+    #[allow(clippy::result_large_err, reason = "the caller has made it")]
+    fn bring(&self, id: QueueId, brought: served::Brought) -> Result<(), served::Brought> {
+        let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(served) = all.get(&id).cloned() {
+            served.put(brought);
+            drop(all);
+            served.turn();
+            return Ok(());
+        }
+        drop(all);
+        let existing = self.here.existing.upgrade();
+        let Some(queue) = existing.and_then(|existing| existing.here(id)) else {
+            return Err(brought);
+        };
+        // It asks the queue what it knows, which may take a while: not under the lock.
+        let started = |node| self.known(node).map_or(0, |known| known.start());
+        let new = Served::new(queue, self.here.clone(), self.budget.clone(), started);
+        let mut all = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        let served = all.entry(new.id()).or_insert(new).clone();
+        served.put(brought);
+        drop(all);
+        served.turn();
+        Ok(())
+    }
+
+    fn all_served(&self) -> Vec<Arc<Served>> {
+        let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().cloned().collect()
+    }
+
+    fn all_nodes(&self) -> Vec<Arc<Reached>> {
+        let all = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().cloned().collect()
+    }
+
+    fn known(&self, node: NodeId) -> Option<Arc<Reached>> {
+        let all = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&node).cloned()
+    }
+
+    fn node(&self, node: NodeId) -> Arc<Reached> {
+        let mut all = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Reached::new(node, self.here.clone()));
+        all.entry(node).or_insert_with(new).clone()
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Peers for Work {
+    fn reach(&self, node: catalog::NodeId) -> Option<Arc<dyn Remote>> {
+        let known = self.known(NodeId(u32::try_from(node.0).ok()?))?;
+        known.is_reached().then_some(known as Arc<dyn Remote>)
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "work of node {}", node_of(self.here.incarnation).0)
+    }
+}

@@ -1,0 +1,165 @@
+//! A queue of this node, as clients of others reach it: their sessions, in front of what this node's clients use directly.
+
+use super::frame::Envelope;
+use super::turned::Turned;
+use super::{Here, node_of, start_of};
+use crate::clients::pressure::Pressure;
+use crate::groups::NodeId;
+use crate::groups::handle::{Budget, Frame, Requests, Sessions, ToLeader};
+use crate::queues::Queue;
+use model::{Incarnation, QueueId};
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
+
+/// A node that has nothing of the queue and has said nothing for so many ticks, of 100 ms each, is forgotten: its handle is
+/// let go of by then.
+const QUIET_FOR: u32 = 100;
+
+/// The sessions of a deleted queue stay for so many ticks: other nodes hear of it in that time.
+const DELETED_FOR: u32 = 100;
+
+/// What is brought to it, in order.
+pub(super) enum Brought {
+    /// A node says this.
+    Said(Incarnation, Frame<ToLeader>),
+    /// A node has a link again.
+    Heard(Incarnation),
+    /// The link with a node is lost.
+    Lost(Incarnation),
+    /// A node has started again.
+    Ended(Incarnation),
+    /// A tick of the clock.
+    Tick,
+}
+
+/// See the module.
+pub(super) struct Served {
+    queue: Arc<Queue>,
+    here: Arc<Here>,
+    turned: Turned<Inner, Brought>,
+}
+
+struct Inner {
+    sessions: Sessions,
+    /// Why nodes are to send nothing more for now, and since how many ticks.
+    pressed: Option<(Pressure, u32)>,
+    waker: Waker,
+    /// Since so many ticks the queue is deleted.
+    deleted: u32,
+}
+
+/// Has the sessions turned when the queue has something for a node, or room.
+struct Knock(Weak<Served>);
+
+impl Wake for Knock {
+    fn wake(self: Arc<Self>) {
+        if let Some(served) = self.0.upgrade() {
+            served.turned.knock();
+            served.turn();
+        }
+    }
+}
+
+impl Served {
+    /// No sessions yet. `started` says which start of a node was heard of last: what earlier ones have sent is forgotten.
+    pub fn new(
+        queue: Arc<Queue>,
+        here: Arc<Here>,
+        budget: Arc<Budget>,
+        started: impl Fn(NodeId) -> u64,
+    ) -> Arc<Self> {
+        let mut requests = Requests::new();
+        let sessions = Sessions::new(here.start, &[], budget, &mut requests);
+        let gone = queue.senders().into_iter();
+        let gone = gone.filter(|sender| start_of(*sender) < started(node_of(*sender)));
+        requests.extend(gone.map(|incarnation| queue::Request::IncarnationEnded { incarnation }));
+        queue.submit_all(requests);
+        Arc::new_cyclic(|myself| {
+            let waker = Waker::from(Arc::new(Knock(myself.clone())));
+            Self {
+                queue,
+                here,
+                turned: Turned::new(Inner {
+                    sessions: sessions.woken_by(waker.clone()),
+                    pressed: None,
+                    waker,
+                    deleted: 0,
+                }),
+            }
+        })
+    }
+
+    /// Puts this into its mailbox; [`Served::turn`] is due.
+    pub fn put(&self, brought: Brought) {
+        self.turned.put(brought);
+    }
+
+    /// Takes what was brought, and says what the queue has for nodes; unless somebody does so already.
+    pub fn turn(&self) {
+        self.turned.turn(|inner, brought| {
+            let (mut requests, mut frames) = (Requests::new(), Vec::new());
+            for one in brought {
+                inner.take(one, &self.queue, &mut requests);
+            }
+            let submit = |_, requests| {
+                self.queue.submit_all(requests);
+                true
+            };
+            inner.press(&self.queue, &requests);
+            inner.sessions.turn(submit, &mut requests, &mut frames);
+            for (node, frame) in frames {
+                let queue = self.queue.id;
+                self.here.send(node_of(node), &Envelope::Down { queue, frame });
+            }
+        });
+    }
+
+    /// True if it can be let go of, as long as nobody can bring it anything.
+    pub fn is_unneeded(&self) -> bool {
+        self.turned.is(|inner| match self.queue.is_retired() {
+            true => inner.deleted >= DELETED_FOR,
+            false => inner.sessions.are_over() && inner.pressed.is_none(),
+        })
+    }
+
+    /// Whose sessions these are.
+    pub fn id(&self) -> QueueId {
+        self.queue.id
+    }
+}
+
+impl Inner {
+    fn take(&mut self, brought: Brought, queue: &Arc<Queue>, requests: &mut Requests) {
+        match brought {
+            Brought::Said(node, frame) => self.sessions.receive(node, frame, requests),
+            Brought::Heard(node) => self.sessions.heard(node),
+            Brought::Lost(node) => self.sessions.lost(node),
+            Brought::Ended(node) => self.sessions.ended(node, requests),
+            Brought::Tick => {
+                self.sessions.tick(requests);
+                self.sessions.forget_the_quiet(QUIET_FOR);
+                self.deleted += u32::from(queue.is_retired());
+                if let Some((_, ticks)) = &mut self.pressed {
+                    *ticks += 1;
+                }
+            }
+        }
+    }
+
+    /// Publishers of other nodes wait for what those of this node wait for: whoever has published looks for a reason.
+    fn press(&mut self, queue: &Arc<Queue>, requests: &Requests) {
+        if let Some((pressure, ticks)) = &self.pressed {
+            let goes_on = pressure.timeout().is_some() && *ticks > 1 || pressure.poll(&self.waker);
+            if !goes_on {
+                return;
+            }
+            self.pressed = None;
+        }
+        let publishes = |request: &queue::Request<_>| matches!(request, queue::Request::EnqueueFrom { .. });
+        if requests.iter().any(publishes) {
+            let pressure = queue.pressure().filter(|pressure| !pressure.poll(&self.waker));
+            self.pressed = pressure.map(|pressure| (pressure, 0));
+        }
+        self.sessions.hold(self.pressed.is_some());
+    }
+}

@@ -1,0 +1,310 @@
+//! Two whole brokers: the one has a queue that the other one's clients use. Each has a catalog of its own here; the second
+//! one's says that the queue is at home on the first one.
+
+#![allow(clippy::disallowed_methods, reason = "how long is waited decides nothing")]
+
+use super::*;
+use crate::clients::outbox::{ChannelId, Event, Outbox};
+use crate::{Broker, ConsumerSettings, DeclareQueue, Options, Refusal, Session, Subscription};
+use catalog::{NodeConnection, Request as Change};
+use model::properties::{Properties, PropertiesBuilder};
+use model::{Message, Ranges, RouteBuf};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use storage::faulty::FaultyFs;
+use storage::{LogOptions, System};
+
+const CHANNEL: ChannelId = ChannelId(1);
+const HOME: NodeId = NodeId(2);
+const AWAY: NodeId = NodeId(1);
+
+/// A test that waits for so long has failed.
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+struct Wire(Mutex<VecDeque<(NodeId, Bytes)>>);
+
+impl WorkLinks for Wire {
+    fn work(&self, to: NodeId, parts: Vec<Bytes>) {
+        self.0.lock().unwrap().push_back((to, parts.concat().into()));
+    }
+}
+
+struct Node {
+    broker: Arc<Broker>,
+    work: Arc<Work>,
+    session: Arc<Session>,
+    outbox: Arc<Outbox>,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.session.close();
+        self.broker.close();
+    }
+}
+
+fn durable() -> DeclareQueue {
+    DeclareQueue {
+        name: "q".into(),
+        durable: true,
+        ..DeclareQueue::default()
+    }
+}
+
+impl Node {
+    fn open(node: NodeId, files: &FaultyFs, wire: &Arc<Wire>) -> Self {
+        let log = LogOptions {
+            make_ahead: false,
+            ..LogOptions::default()
+        };
+        let options = Options {
+            world: System::over(Arc::new(files.clone())),
+            log,
+            ..Options::new("/data")
+        };
+        let broker = Broker::open(options).unwrap();
+        let exists: Weak<dyn Existing> = Arc::downgrade(&broker) as Weak<dyn Existing>;
+        let start = broker.topology().incarnation().number;
+        let work = Work::new(node, start, wire.clone(), exists);
+        let outbox = Arc::new(Outbox::new());
+        let user = broker.authenticate("guest", b"guest", "127.0.0.1".parse().unwrap());
+        let session = broker.connect(user.unwrap(), "/", outbox.clone()).unwrap();
+        Self {
+            broker,
+            work,
+            session,
+            outbox,
+        }
+    }
+
+    /// Declares the queue as one of the other node.
+    fn declare_there(&self) {
+        let (topology, node) = (self.broker.topology(), catalog::NodeId(u64::from(HOME.0)));
+        let name = "rabbit@home".into();
+        topology
+            .decide(None, Change::StartNode { node, name })
+            .wait()
+            .unwrap();
+        let declare = Change::DeclareQueue {
+            vhost: "/".into(),
+            declare: durable(),
+            by: NodeConnection::of_node(catalog::Incarnation { node, number: 1 }),
+            unique: [0; 16],
+        };
+        topology.decide(None, declare).wait().unwrap();
+        self.broker.join(self.work.clone());
+    }
+
+    fn publish(&self, number: u64) {
+        let mut publisher = self.session.publisher(CHANNEL, 1);
+        let properties = PropertiesBuilder::new().delivery_mode(2).encode();
+        let route = RouteBuf::new(b"", b"q");
+        let message = Message::new(route.as_route(), Properties::amqp091(&properties), b"body");
+        publisher.publish(&message, Some(number)).unwrap();
+        publisher.flush();
+    }
+
+    fn consume(&self) -> Result<Subscription, Refusal> {
+        let settings = ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch: 0,
+            priority: 0,
+            window: 1 << 20,
+            paused: false,
+        };
+        self.session.consume(CHANNEL, "q", settings)
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.outbox.take_now(&mut events);
+        events
+    }
+}
+
+/// Both nodes, and what is under way between them.
+struct Pair {
+    home: Node,
+    away: Node,
+    wire: Arc<Wire>,
+    files: FaultyFs,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (wire, files) = (Arc::<Wire>::default(), FaultyFs::new());
+        let home = Node::open(HOME, &files, &wire);
+        let away = Node::open(AWAY, &FaultyFs::new(), &wire);
+        home.session.declare_queue(CHANNEL, durable()).unwrap();
+        away.declare_there();
+        let id = |node: &Node| node.broker.view().queue("/", "q").unwrap().id;
+        assert_eq!(id(&home), id(&away));
+        Self {
+            home,
+            away,
+            wire,
+            files,
+        }
+    }
+
+    fn link(&self) {
+        self.away
+            .work
+            .up(HOME, self.home.broker.topology().incarnation().number);
+        self.home.work.up(AWAY, 1);
+    }
+
+    fn cut(&self) {
+        self.wire.0.lock().unwrap().clear();
+        self.away.work.down(HOME);
+        self.home.work.down(AWAY);
+    }
+
+    /// What is under way arrives.
+    fn arrive(&self) {
+        loop {
+            let next = self.wire.0.lock().unwrap().pop_front();
+            match next {
+                Some((HOME, bytes)) => self.home.work.receive(AWAY, &bytes),
+                Some((_, bytes)) => self.away.work.receive(HOME, &bytes),
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for something that the client of the other node is told.
+    fn told(&self, what: &str, is: impl Fn(&Event) -> bool) -> Event {
+        let until = Instant::now() + LIMIT;
+        loop {
+            self.arrive();
+            if let Some(event) = self.away.events().into_iter().find(&is) {
+                return event;
+            }
+            assert!(Instant::now() < until, "{what}: that did not happen");
+            std::thread::yield_now();
+        }
+    }
+
+    fn ticks(&self, count: usize) {
+        for _ in 0..count {
+            self.away.work.tick();
+            self.home.work.tick();
+        }
+    }
+}
+
+fn confirms(number: u64) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event, Event::Confirm { numbers, .. } if *numbers == Ranges::one(number))
+}
+
+#[test]
+fn a_client_publishes_to_a_queue_of_another_node_and_consumes_and_settles_what_is_there() {
+    let pair = Pair::new();
+    pair.link();
+    pair.away.publish(1);
+    pair.told("a confirm", confirms(1));
+    let queue = pair.home.broker.queues().all().pop().unwrap();
+    assert_eq!((queue.status().ready, queue.counts().publish.get()), (1, 1));
+    let consumer = pair.away.consume().unwrap();
+    let event = pair.told("a delivery", |event| matches!(event, Event::Deliver { .. }));
+    let Event::Deliver { delivery, .. } = event else {
+        return;
+    };
+    assert!(!delivery.redelivered && delivery.block.message(0).body == b"body");
+    let accepted = queue::Disposal::Accepted;
+    consumer
+        .queue()
+        .settle(Some(consumer.consumer()), delivery.seqs, accepted);
+    pair.arrive();
+    assert_eq!((queue.status().ready, queue.status().unacked), (0, 0));
+    let question = consumer.cancel();
+    pair.told(
+        "the end of the consumer",
+        |event| matches!(event, Event::Answer { question: it, .. } if *it == question),
+    );
+    pair.ticks(150);
+    assert_eq!(
+        (pair.away.work.counts(), pair.home.work.counts()),
+        ((0, 0), (0, 0))
+    );
+}
+
+#[test]
+fn a_node_that_cannot_be_reached_is_waited_for_and_then_its_queue_is_down_until_there_is_a_link_again() {
+    let pair = Pair::new();
+    pair.link();
+    let consumer = pair.away.consume().unwrap();
+    pair.told("a consumer", |event| matches!(event, Event::Answer { .. }));
+    pair.cut();
+    pair.away.publish(1);
+    pair.ticks(45);
+    assert!(pair.away.events().is_empty(), "it may come back");
+    pair.ticks(10);
+    let told = pair.away.events();
+    let refused =
+        |event: &Event| matches!(event, Event::Reject { numbers, .. } if *numbers == Ranges::one(1));
+    assert!(told.iter().any(refused), "{told:?}");
+    let id = consumer.consumer();
+    let ended = |event: &Event| matches!(event, Event::ConsumerCancelled { consumer, .. } if *consumer == id);
+    assert!(told.iter().any(ended), "{told:?}");
+    let text = "home node 'rabbit@home' of durable queue 'q' in vhost '/' is down or inaccessible";
+    assert_eq!(pair.away.consume().err().unwrap().to_string(), text);
+    pair.link();
+    pair.away.publish(2);
+    pair.told("a confirm", confirms(2));
+}
+
+#[test]
+fn a_link_that_blinks_loses_and_doubles_nothing_and_consumers_keep_what_they_hold() {
+    let pair = Pair::new();
+    pair.link();
+    pair.away.publish(1);
+    pair.told("a confirm", confirms(1));
+    let consumer = pair.away.consume().unwrap();
+    let event = pair.told("a delivery", |event| matches!(event, Event::Deliver { .. }));
+    let Event::Deliver { delivery, .. } = event else {
+        return;
+    };
+    pair.away.publish(2);
+    // It is under way, or taken and not answered.
+    pair.cut();
+    consumer.queue().settle(
+        Some(consumer.consumer()),
+        delivery.seqs,
+        queue::Disposal::Accepted,
+    );
+    pair.ticks(10);
+    pair.link();
+    pair.told("a confirm", confirms(2));
+    pair.arrive();
+    let queue = pair.home.broker.queues().all().pop().unwrap();
+    assert_eq!(
+        (queue.status().ready, queue.status().unacked),
+        (0, 1),
+        "the second one is delivered"
+    );
+}
+
+#[test]
+fn what_a_node_hears_of_what_it_sent_is_synced() {
+    let pair = Pair::new();
+    pair.link();
+    pair.away.publish(1);
+    pair.told("a confirm", confirms(1));
+    // Nothing is synced any more.
+    drop(pair.files.crash(1));
+    pair.away.publish(2);
+    pair.arrive();
+    pair.cut();
+    pair.link();
+    pair.arrive();
+    let queue = pair.home.broker.queues().all().pop().unwrap();
+    assert_eq!(queue.status().ready, 2, "it was taken");
+    pair.ticks(55);
+    pair.arrive();
+    let told = pair.away.events();
+    let confirmed = |event: &Event| matches!(event, Event::Confirm { .. });
+    assert!(!told.iter().any(confirmed), "{told:?}");
+}
