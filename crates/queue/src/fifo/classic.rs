@@ -3,7 +3,7 @@
 use super::consumers::Consumers;
 use super::dispatch::Consumer;
 use super::lanes::{Lanes, lane_of};
-use super::reattach::Reattaching;
+use super::reattach::{Awaited, Reattaching};
 use super::senders::Senders;
 use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
@@ -19,6 +19,8 @@ pub struct Classic<E: Ends> {
     pub(super) senders: Senders,
     /// What consumers hold is being asked.
     pub(super) reattaching: Option<Box<Reattaching>>,
+    /// Nodes of which it is not known yet whether they have consumers, since another machine has decided before.
+    pub(super) unheard: Option<Box<Awaited>>,
     /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
     pub(super) unused_at_ms: u64,
     /// The queue is deleted; nothing happens here any more.
@@ -34,6 +36,7 @@ impl<E: Ends> Classic<E> {
             consumers: Consumers::new(settings.single_active),
             senders: Senders::default(),
             reattaching: None,
+            unheard: None,
             settings,
             unused_at_ms: u64::MAX,
             retired: false,
@@ -204,7 +207,10 @@ impl<E: Ends> Machine for Classic<E> {
     fn recovered(&mut self, closed: bool) {
         self.lanes.recovered(closed);
         match self.settings.replicated {
-            true => self.begin_reattaching(),
+            true => {
+                self.begin_reattaching();
+                self.unheard = Some(Box::default());
+            }
             false => self.senders.are_uncertain(),
         }
     }

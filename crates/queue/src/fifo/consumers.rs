@@ -172,13 +172,14 @@ impl<E: Ends> Classic<E> {
     }
 
     /// Somebody uses the queue: the time after which it ends unused (`x-expires`) begins again. It stands still while there are
-    /// consumers.
+    /// consumers, or nodes may have some that are not known here yet.
     #[inline]
     pub(super) fn used(&mut self, now: Timestamp) {
         if let Some(ms) = self.settings.expires_ms {
-            self.unused_at_ms = match self.consumers.ring.len() {
-                0 => now.0.saturating_add(ms),
-                _ => u64::MAX,
+            let is_unused = self.consumers.ring.len() == 0 && self.unheard.is_none();
+            self.unused_at_ms = match is_unused {
+                true => now.0.saturating_add(ms),
+                false => u64::MAX,
             };
         }
     }

@@ -29,6 +29,7 @@ impl<E: Ends> Classic<E> {
         self.lanes.clear();
         self.unused_at_ms = u64::MAX;
         self.reattaching = None;
+        self.unheard = None;
     }
 
     /// A deleted queue takes no part any more, but nobody waits for it in vain.

@@ -15,13 +15,46 @@ use std::collections::{BTreeMap, BTreeSet};
 /// messages at the most are marked as delivered before though they were not.
 pub(super) const RESERVED: u64 = 1024;
 
+/// Nodes that have not said what their consumers are and hold.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    /// `None` before it is known whom to ask.
+    nodes: Option<BTreeSet<Incarnation>>,
+    /// These spoke before that.
+    early: BTreeSet<Incarnation>,
+}
+
+impl Awaited {
+    /// These are asked, as far as they matter.
+    fn begin(&mut self, nodes: &[Incarnation], matters: impl Fn(&Incarnation) -> bool) {
+        if self.nodes.is_none() {
+            let early = std::mem::take(&mut self.early);
+            let is_missing = |node: &&Incarnation| !early.contains(node) && matters(node);
+            self.nodes = Some(nodes.iter().filter(is_missing).copied().collect());
+        }
+    }
+
+    fn hears(&self, node: Incarnation) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.contains(&node))
+    }
+
+    fn has_spoken(&mut self, node: Incarnation) {
+        match &mut self.nodes {
+            Some(nodes) => nodes.remove(&node),
+            None => self.early.insert(node),
+        };
+    }
+
+    /// Nobody is missing.
+    fn is_over(&self) -> bool {
+        self.nodes.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+}
+
 /// Who must speak before anything is delivered.
 #[derive(Debug, Default)]
 pub(super) struct Reattaching {
-    /// These have not spoken; `None` before it is known whom to ask.
-    awaited: Option<BTreeSet<Incarnation>>,
-    /// These spoke before that.
-    early: BTreeSet<Incarnation>,
+    awaited: Awaited,
     /// What somebody holds, of all lanes. All of it lives, so there is no more of it than there are messages.
     claimed: SeqSet,
     /// What of that belongs to nodes that have more to say.
@@ -31,18 +64,9 @@ pub(super) struct Reattaching {
 }
 
 impl Reattaching {
-    fn hears(&self, node: Incarnation) -> bool {
-        self.awaited
-            .as_ref()
-            .is_none_or(|awaited| awaited.contains(&node))
-    }
-
     fn has_spoken(&mut self, node: Incarnation) {
         self.unfinished.remove(&node);
-        match &mut self.awaited {
-            Some(awaited) => awaited.remove(&node),
-            None => self.early.insert(node),
-        };
+        self.awaited.has_spoken(node);
     }
 }
 
@@ -71,13 +95,12 @@ impl<E: Ends> Classic<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        if let Some(it) = &mut self.reattaching
-            && it.awaited.is_none()
-        {
-            let early = std::mem::take(&mut it.early);
+        if let Some(it) = &mut self.reattaching {
             let only = it.only;
-            let matters = |node: &Incarnation| !early.contains(node) && only.is_none_or(|it| it == *node);
-            it.awaited = Some(nodes.into_iter().filter(matters).collect());
+            it.awaited.begin(&nodes, |node| only.is_none_or(|it| it == *node));
+        }
+        if let Some(unheard) = &mut self.unheard {
+            unheard.begin(&nodes, |_| true);
         }
         self.end_reattaching(now, outcome);
     }
@@ -95,7 +118,7 @@ impl<E: Ends> Classic<E> {
     ) {
         let mut it = self.reattaching.take();
         let barred = self.senders.is_barred(node);
-        let mut heard = it.as_deref_mut().filter(|it| !barred && it.hears(node));
+        let mut heard = it.as_deref_mut().filter(|it| !barred && it.awaited.hears(node));
         let mut discard = Ranges::new();
         for Held {
             consumer,
@@ -166,12 +189,19 @@ impl<E: Ends> Classic<E> {
         if let Some(it) = &mut self.reattaching {
             it.has_spoken(node);
         }
+        if let Some(unheard) = &mut self.unheard {
+            unheard.has_spoken(node);
+        }
         self.end_reattaching(now, outcome);
     }
 
-    /// If all have spoken, what nobody holds is ready, and the active consumer goes on if it is still there.
+    /// If all have spoken, what nobody holds is ready, and the active consumer goes on if it is still there. If none of them has a
+    /// consumer, the queue is unused from now on: since when it was, whoever decided before has not put on record.
     fn end_reattaching(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
-        let is_over = |it: &mut Box<Reattaching>| it.awaited.as_ref().is_some_and(BTreeSet::is_empty);
+        if self.unheard.take_if(|it| it.is_over()).is_some() {
+            self.used(now);
+        }
+        let is_over = |it: &mut Box<Reattaching>| it.awaited.is_over();
         let Some(it) = self.reattaching.take_if(is_over) else {
             return;
         };

@@ -185,11 +185,14 @@ impl Story {
             },
             "holds" => Request::Holds {
                 node: Incarnation(who.parse().unwrap()),
-                held: vec![Held {
-                    consumer: self.holder(words[2]),
-                    seqs: spans(words[3]),
-                    returns: after(words, "returned").unwrap_or(0) as u32,
-                }],
+                held: match words.get(3) {
+                    Some(seqs) => vec![Held {
+                        consumer: self.holder(words[2]),
+                        seqs: spans(seqs),
+                        returns: after(words, "returned").unwrap_or(0) as u32,
+                    }],
+                    None => Vec::new(),
+                },
                 more: words.contains(&"more"),
                 reply,
             },
