@@ -126,8 +126,8 @@ impl Node {
         MemberId { node, life }
     }
 
-    /// It is a member of this group now. False if its log is damaged where it may have something of an earlier one: then it gives this
-    /// one up, too.
+    /// It is a member of this group now. False if its log is damaged where it may have something of an earlier one: then it gives
+    /// this one up, too.
     ///
     /// # Errors
     /// It can't be opened.

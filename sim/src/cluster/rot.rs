@@ -1,5 +1,5 @@
-//! Sectors that are not any more what was written. Nobody notices before somebody reads them: a start, or who needs what stood there.
-//! One node at a time has such: all others have what it may have to be sent.
+//! Sectors that are not any more what was written. Nobody notices before somebody reads them: a start, or who needs what stood
+//! there. One node at a time has such: all others have what it may have to be sent.
 
 use super::ledger::Leadership;
 use super::node::Node;

@@ -143,8 +143,8 @@ impl Alone {
         self.found.get(&group.0)
     }
 
-    /// The log forgets what it has of a group: this node has no member of it. Its segments go with [`Alone::sweep`]. If it becomes one
-    /// later, it is another one than before.
+    /// The log forgets what it has of a group: this node has no member of it. Its segments go with [`Alone::sweep`]. If it
+    /// becomes one later, it is another one than before.
     pub fn forget(&mut self, group: GroupId) {
         if self.found.remove(&group.0).is_some() {
             self.forgotten.insert(group.0);

@@ -297,9 +297,10 @@ where
     starting.finish(act)
 }
 
-/// This node's member of the group is damaged: nothing counts of what this node has of it, and the log forgets it, as do the segments
-/// of this name. They need not wait until that is durable: as long as the log has anything of the group, the damage is found again.
-/// What this node opens of the group later ([`Found::of_another`]) is another member of it, under a number that it never had.
+/// This node's member of the group is damaged: nothing counts of what this node has of it, and the log forgets it, as do the
+/// segments of this name. They need not wait until that is durable: as long as the log has anything of the group, the damage is
+/// found again. What this node opens of the group later ([`Found::of_another`]) is another member of it, under a number that it
+/// never had.
 pub fn renounce(groups: &NodeGroups, group: GroupId, segments: Option<JournalId>) {
     groups.close(group);
     let node = groups.node();

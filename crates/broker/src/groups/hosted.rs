@@ -290,8 +290,8 @@ impl<M: Replicated> Hosted<M> {
         self.damaged.load(Ordering::SeqCst)
     }
 
-    /// Its next machine could not be made. What is damaged stays so, and what is missing twice; of everything else the next news try
-    /// again.
+    /// Its next machine could not be made. What is damaged stays so, and what is missing twice; of everything else the next news
+    /// try again.
     fn failed(&self, error: &StorageError) {
         let group = self.group;
         let is_sure = matches!(error, StorageError::Corrupt { .. });

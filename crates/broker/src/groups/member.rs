@@ -19,8 +19,8 @@ pub trait Links: Send + Sync {
 
 /// Who decides which groups and members there are, and what becomes of peers.
 pub trait Observer: Send + Sync {
-    /// This node's member of the group can't read what it has answered for. It votes and leads no more: what this node has of it is to
-    /// be forgotten ([`handover::renounce`](super::handover::renounce)), and the group to have another member in its place.
+    /// This node's member of the group can't read what it has answered for. It votes and leads no more: what this node has of it
+    /// is to be forgotten ([`handover::renounce`](super::handover::renounce)), and the group to have another member in its place.
     /// Called without a lock.
     fn damaged(&self, group: GroupId);
 
@@ -37,8 +37,8 @@ pub trait Member: Send + Sync {
     /// Looks into its inbox, unless somebody has it who will look afterwards. Called without a lock.
     fn turn(self: Arc<Self>);
 
-    /// The group is open here no more: nothing is stored for it from now on, whatever was ordered before. Only the one is told that it
-    /// was opened with. Called under the lock of the groups.
+    /// The group is open here no more: nothing is stored for it from now on, whatever was ordered before. Only the one is told
+    /// that it was opened with. Called under the lock of the groups.
     fn closed(&self) {}
 }
 

@@ -154,7 +154,8 @@ impl NodeGroups {
         });
     }
 
-    /// This node's member of the group can't read what it has answered for: it votes and leads no more, and whoever observes is told.
+    /// This node's member of the group can't read what it has answered for: it votes and leads no more, and whoever observes is
+    /// told.
     pub(super) fn damaged(&self, group: GroupId) {
         self.close(group);
         if let Some(observer) = self.observer.get().and_then(Weak::upgrade) {

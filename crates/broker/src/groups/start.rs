@@ -51,8 +51,8 @@ pub struct Identity {
 }
 
 impl Found {
-    /// What a node has of a group whose last member here was given up ([`handover::renounce`](super::handover::renounce)): nothing.
-    /// What was damaged of that one does not concern this one, which has answered for nothing.
+    /// What a node has of a group whose last member here was given up ([`handover::renounce`](super::handover::renounce)):
+    /// nothing. What was damaged of that one does not concern this one, which has answered for nothing.
     pub fn of_another() -> Self {
         Self {
             of_another: true,

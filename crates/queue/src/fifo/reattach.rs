@@ -195,8 +195,8 @@ impl<E: Ends> Classic<E> {
         self.end_reattaching(now, outcome);
     }
 
-    /// If all have spoken, what nobody holds is ready, and the active consumer goes on if it is still there. If none of them has a
-    /// consumer, the queue is unused from now on: since when it was, whoever decided before has not put on record.
+    /// If all have spoken, what nobody holds is ready, and the active consumer goes on if it is still there. If none of them has
+    /// a consumer, the queue is unused from now on: since when it was, whoever decided before has not put on record.
     fn end_reattaching(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         if self.unheard.take_if(|it| it.is_over()).is_some() {
             self.used(now);

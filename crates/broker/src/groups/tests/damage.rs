@@ -1,5 +1,5 @@
-//! Members whose disk has rotted, or that are forgotten: they take part in nothing. The first come back as other members, which the others
-//! mend.
+//! Members whose disk has rotted, or that are forgotten: they take part in nothing. The first come back as other members, which
+//! the others mend.
 
 use super::others;
 use super::transfer::{checkpoint, has, is_member, lead};
