@@ -16,6 +16,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the broker in the foreground, until SIGINT or SIGTERM.
     Server(ServerArgs),
+    /// Run several nodes on this machine as one cluster, to look at: each a process of its own, on ports that follow each other.
+    Cluster(ClusterArgs),
     /// Administer a node, with rabbitmqctl's commands. `leveret ctl help` lists them.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Ctl(Passed),
@@ -124,6 +126,31 @@ pub struct ServerArgs {
     /// The program was called `rabbitmq-server`.
     #[arg(skip)]
     pub as_rabbitmq: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ClusterArgs {
+    /// How many nodes: three go on when one is lost, five when two are.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub nodes: u16,
+    /// Where each node has a folder with its configuration, its log and its data.
+    #[arg(long, value_name = "DIR", default_value = "var/cluster")]
+    pub data_dir: PathBuf,
+    /// AMQP port of the first node.
+    #[arg(long, value_name = "PORT", default_value_t = 5672)]
+    pub amqp_port: u16,
+    /// Port of the first node's web UI and HTTP API.
+    #[arg(long, value_name = "PORT", default_value_t = 15672)]
+    pub http_port: u16,
+    /// Port of the first node's metrics.
+    #[arg(long, value_name = "PORT", default_value_t = 15692)]
+    pub metrics_port: u16,
+    /// Port at which the other nodes reach the first one.
+    #[arg(long, value_name = "PORT", default_value_t = 25672)]
+    pub cluster_port: u16,
+    /// One setting of all nodes in the file's syntax, such as `-s heartbeat=30`; may be repeated.
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 #[cfg(test)]
