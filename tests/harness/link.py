@@ -8,10 +8,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
+from api import Api  # noqa: E402
 from pika import spec  # noqa: E402
 from wire import B, Closed, Q, Wire, method_bytes  # noqa: E402
 
-__all__ = ["B", "Closed", "Link", "Q", "spec"]
+__all__ = ["Api", "B", "Closed", "Link", "Q", "spec"]
 
 DELIVER = struct.pack(">HH", 60, 60)
 ACK = struct.pack(">HH", 60, 80)
