@@ -9,7 +9,7 @@ SHIPPED := target/shipped/leveret
 TOOLS := $(shell cat packaging/tools)
 PREFIX ?= /usr/local
 
-.PHONY: help run program build install package deb image image-root image-archive test bench ui
+.PHONY: help run cluster program build install package deb image image-root image-archive test bench ui
 
 # The pages of the management listener, built by npm and embedded by cargo. Without npm the binary says on / that it has none.
 UI_SOURCES := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json ui/pack.mjs
@@ -28,6 +28,9 @@ help: ## list these commands
 
 run: program ## start a broker on port 5672, its HTTP API on 15672, with its data in ./var (or LEVERET_DATA_DIR)
 	@exec $(BINARY) server
+
+cluster: program ## start three nodes on this machine as one cluster, with their data in ./var/cluster
+	@exec $(BINARY) cluster
 
 program: $(UI)
 	$(if $(UI),,@echo 'there is no npm here: the program will have no web UI')
