@@ -6,7 +6,7 @@ use super::history::{Id, id_of};
 use super::ledger::{Known, Leadership};
 use super::nodes::Cluster;
 use super::terms::DEAD;
-use broker::groups::{block_at, member_journal};
+use broker::groups::{Nearby, block_at, member_journal};
 use model::{Block, BlockBuilder, Journaled, Ranges, Seq};
 use queue::Request;
 use queue::fifo::Record;
@@ -108,7 +108,7 @@ impl Cluster {
                     Record::Enqueued { block, .. } => Some(block),
                     _ => None,
                 };
-                let block = block_at(&node.log, by.group, place, brought)?;
+                let block = block_at(&node.log, by.group, place, &mut Nearby::default(), brought)?;
                 Ok((block, Ranges::new()))
             }
             Source::Segment(place) => {

@@ -11,7 +11,7 @@ use super::transfer::{Order, copy, read_entries, store_entries, without_places};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
-use crate::node::paging::Paged;
+use crate::node::paging::{Nearby, Paged};
 use cluster::{GroupId, MemberId};
 use model::{Block, Index, Journaled, Ranges, Timestamp};
 use queue::Effect;
@@ -390,12 +390,17 @@ impl<M: Replicated> Paged for MemberStore<M> {
         self.hosted.segments
     }
 
-    fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError> {
+    fn logged(
+        &self,
+        log: &NodeLog,
+        at: LogPlace,
+        nearby: &mut Nearby,
+    ) -> Result<Option<Arc<Block>>, StorageError> {
         let block = |record: &[u8]| {
             let record = M::Record::decode(record)?;
             M::brings(&record).map(|(_, block)| block.clone())
         };
-        block_at(log, self.hosted.group, at, block).map(Some)
+        block_at(log, self.hosted.group, at, nearby, block).map(Some)
     }
 
     fn is_retired(&self) -> bool {

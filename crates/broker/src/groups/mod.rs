@@ -61,6 +61,7 @@ pub use member::{Links, Member, News, Observer};
 pub use member_journal::{MemberJournal, member_journal};
 pub use member_record::{Head, Remembered};
 pub use node_groups::NodeGroups;
+pub use crate::node::paging::Nearby;
 pub use replay::{Replay, block_at};
 pub use replicated::Replicated;
 pub use start::{Found, Identity, NotOpened};

@@ -5,6 +5,7 @@ use super::member_journal::Kept;
 use super::member_record::{Head, Remembered};
 use super::replicated::Replicated;
 use crate::node::journal::NodeLog;
+use crate::node::paging::Nearby;
 use cluster::{GroupId, entry_of};
 use model::{Block, Index, Journaled, Outcome, Timestamp};
 use queue::store::{self, LogPlace};
@@ -175,11 +176,12 @@ pub fn block_at(
     log: &NodeLog,
     group: GroupId,
     at: LogPlace,
+    nearby: &mut Nearby,
     block: impl FnOnce(&[u8]) -> Option<Arc<Block>>,
 ) -> Result<Arc<Block>, StorageError> {
-    let payloads = log.group_entries(group.0, at.0, at.0 + 1, READ_BYTES)?;
-    let payload = payloads.first().and_then(|payload| entry_of(payload));
+    let payload = nearby.entry(at.0, || log.group_entries_near(group.0, at.0))?;
     payload
+        .and_then(entry_of)
         .and_then(|(_, record)| block(record))
         .ok_or_else(|| unreadable(group, at.0))
 }

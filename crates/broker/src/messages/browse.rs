@@ -6,7 +6,7 @@
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
 use crate::node::pager::StoreFiles;
-use crate::node::paging::{Found, Paged};
+use crate::node::paging::{Found, Nearby, Paged};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;
@@ -181,7 +181,10 @@ impl Browser {
             Bytes::Source(source) => match last {
                 Some((known, found)) if known == source => found.clone(),
                 _ => {
-                    let found = self.queue.read(&self.files, *source).ok()?;
+                    let found = self
+                        .queue
+                        .read(&self.files, *source, &mut Nearby::default())
+                        .ok()?;
                     *last = Some((*source, found.clone()));
                     found
                 }

@@ -10,7 +10,7 @@ use crate::messages::carbon_copies;
 use crate::messages::x_death::{Dead, Death};
 use crate::node::ends::Receipt;
 use crate::node::pager::StoreFiles;
-use crate::node::paging::{Found, Paged, Unread};
+use crate::node::paging::{Found, Nearby, Paged, Unread};
 use crate::queues::{DeadLetters, Queue};
 use crate::worker::{Mailbox, Worker};
 use catalog::{Envelope, Exchange, QueueKind, View};
@@ -200,7 +200,7 @@ impl Publishing {
         for (part, first) in letters.pieces.iter().flat_map(parts) {
             let found = match &part.bytes {
                 Bytes::Memory(block) => Ok(Found::intact(block.clone())),
-                Bytes::Source(source) => letters.queue.read(&self.files, *source),
+                Bytes::Source(source) => letters.queue.read(&self.files, *source, &mut Nearby::default()),
             };
             let count = u64::from(part.count);
             let Some(open) = self.open.get_mut(&number) else {

@@ -6,6 +6,7 @@ use model::{Block, Ranges, Seq};
 use queue::store::{
     Bytes, EntryBuilder, LogPlace, Piece, Place, Read, Request, Source, Stored, decode_entry,
 };
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use storage::{JournalId, StorageError};
@@ -36,16 +37,52 @@ pub enum Unread {
     Failed(String),
 }
 
+/// What was read of a group's log beside what was asked for: entries that follow each other. Pieces of an order are mostly read in
+/// the log's order, and single entries are small beside what has to be read to find one.
+///
+/// It is for one order: the log may have something else at these indices afterwards.
+#[derive(Debug, Default)]
+pub struct Nearby {
+    /// The index of the first.
+    first: u64,
+    payloads: VecDeque<Vec<u8>>,
+}
+
+impl Nearby {
+    /// The payload of the entry of this index, and of those behind if `read` has to be asked, which reads them from there on.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn entry(
+        &mut self,
+        index: u64,
+        read: impl FnOnce() -> Result<VecDeque<Vec<u8>>, StorageError>,
+    ) -> Result<Option<&[u8]>, StorageError> {
+        let at = |first: u64| usize::try_from(index.checked_sub(first)?).ok();
+        if at(self.first).is_none_or(|at| at >= self.payloads.len()) {
+            (self.first, self.payloads) = (index, read()?);
+        }
+        let payload = at(self.first).and_then(|at| self.payloads.get(at));
+        Ok(payload.map(Vec::as_slice))
+    }
+}
+
 /// Whose message store it is.
 pub trait Paged: fmt::Debug + Send {
     /// Whose the segments are.
     fn owner(&self) -> JournalId;
 
-    /// The block that the record brought which stands here in the log; `None` if it brought none.
+    /// The block that the record brought which stands here in the log; `None` if it brought none. What is read beside it may be left
+    /// in `nearby`, and is not read again.
     ///
     /// # Errors
     /// The log can't be read there.
-    fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError>;
+    fn logged(
+        &self,
+        log: &NodeLog,
+        at: LogPlace,
+        nearby: &mut Nearby,
+    ) -> Result<Option<Arc<Block>>, StorageError>;
 
     /// It is deleted: what it still wanted written would never be.
     fn is_retired(&self) -> bool;
@@ -55,7 +92,7 @@ pub trait Paged: fmt::Debug + Send {
 
     /// Reads a block that the store wants back.
     fn load(&self, files: &StoreFiles, first: Seq, source: Source, failures: u32) {
-        let read = match self.read_for(files, source, failures) {
+        let read = match self.read_for(files, source, failures, &mut Nearby::default()) {
             Ok(Found { block, damaged }) => Read::Found { block, damaged },
             Err(Unread::Damaged(_)) => Read::Damaged,
             Err(Unread::Failed(_)) => Read::Failed,
@@ -66,12 +103,12 @@ pub trait Paged: fmt::Debug + Send {
     /// Writes the pieces in order. What cannot be written is left out of the answer; the store keeps it where it is.
     fn store(&self, files: &StoreFiles, pieces: &[Piece], durable: bool) {
         let pieces = if self.is_retired() { &[] } else { pieces };
-        let mut unreadable = Ranges::new();
+        let (mut unreadable, mut nearby) = (Ranges::new(), Nearby::default());
         let mut entries = pieces.iter().filter_map(|piece| {
             Some((
                 piece.first,
                 piece.count,
-                self.entry(files, piece, &mut unreadable)?,
+                self.entry(files, piece, &mut nearby, &mut unreadable)?,
             ))
         });
         let pieces = self.write(files, &mut entries, durable, "its messages cannot be paged out");
@@ -121,7 +158,13 @@ pub trait Paged: fmt::Debug + Send {
     }
 
     /// The bytes of an entry; `None` if a part cannot be read. What is damaged of it is added to `unreadable`.
-    fn entry(&self, files: &StoreFiles, piece: &Piece, unreadable: &mut Ranges) -> Option<EntryBuilder> {
+    fn entry(
+        &self,
+        files: &StoreFiles,
+        piece: &Piece,
+        nearby: &mut Nearby,
+        unreadable: &mut Ranges,
+    ) -> Option<EntryBuilder> {
         let mut entry: Option<EntryBuilder> = None;
         let mut first = piece.first;
         let mut whole = true;
@@ -129,7 +172,7 @@ pub trait Paged: fmt::Debug + Send {
             let last = first + u64::from(part.count) - 1;
             let found = match &part.bytes {
                 Bytes::Memory(block) => Ok(Found::intact(block.clone())),
-                Bytes::Source(source) => self.read_for(files, *source, 0),
+                Bytes::Source(source) => self.read_for(files, *source, 0, nearby),
             };
             match found {
                 Ok(Found { block, damaged }) => {
@@ -162,10 +205,10 @@ pub trait Paged: fmt::Debug + Send {
     ///
     /// # Errors
     /// It cannot be read.
-    fn read(&self, files: &StoreFiles, source: Source) -> Result<Found, Unread> {
+    fn read(&self, files: &StoreFiles, source: Source, nearby: &mut Nearby) -> Result<Found, Unread> {
         let read = match source {
             Source::Log(at) => {
-                let block = self.logged(&files.log, at);
+                let block = self.logged(&files.log, at, nearby);
                 block.map(|block| block.map(Found::intact))
             }
             Source::Segment(place) => {
@@ -197,8 +240,14 @@ pub trait Paged: fmt::Debug + Send {
     }
 
     /// Reads a block that the store asked for. If it cannot be read, why is in the log.
-    fn read_for(&self, files: &StoreFiles, source: Source, failures: u32) -> Result<Found, Unread> {
-        let read = self.read(files, source);
+    fn read_for(
+        &self,
+        files: &StoreFiles,
+        source: Source,
+        failures: u32,
+        nearby: &mut Nearby,
+    ) -> Result<Found, Unread> {
+        let read = self.read(files, source, nearby);
         match &read {
             Err(Unread::Damaged(reason)) => {
                 tracing::error!(
@@ -223,5 +272,40 @@ pub fn store_place(place: storage::Place) -> Place {
         segment: place.segment,
         offset: place.offset,
         length: place.length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_were_read_with_one_before_are_not_read_again() {
+        let mut reads = Vec::new();
+        let mut nearby = Nearby::default();
+        let mut entry = |index: u64| {
+            let read = || {
+                reads.push(index);
+                Ok((index..index + 3).map(|index| vec![index as u8]).collect())
+            };
+            nearby.entry(index, read).unwrap().unwrap()[0]
+        };
+        let found = [5, 6, 7, 8, 12, 13, 11].map(&mut entry);
+        assert_eq!(found, [5, 6, 7, 8, 12, 13, 11]);
+        assert_eq!(reads, [5, 8, 12, 11], "what lies before or behind them is");
+    }
+
+    #[test]
+    fn after_a_failure_what_was_read_before_is_still_there() {
+        let mut nearby = Nearby::default();
+        let read = || Ok(VecDeque::from([vec![1], vec![2]]));
+        assert_eq!(nearby.entry(1, read).unwrap(), Some(&[1][..]));
+        let gone = || {
+            let what = "it".into();
+            Err(StorageError::Gone { what })
+        };
+        assert!(nearby.entry(3, gone).is_err());
+        let read = || unreachable!("it is there");
+        assert_eq!(nearby.entry(2, read).unwrap(), Some(&[2][..]));
     }
 }

@@ -3,7 +3,7 @@
 use super::Queue;
 use crate::node::journal::{Entry, NodeLog, entry};
 use crate::node::pager::{Pager, StoreFiles};
-use crate::node::paging::Paged;
+use crate::node::paging::{Nearby, Paged};
 use model::{Block, Seq};
 use queue::Request;
 use queue::store::{self, LogPlace, Piece, Place, Source};
@@ -73,7 +73,12 @@ impl Paged for Arc<Queue> {
         self.segments()
     }
 
-    fn logged(&self, log: &NodeLog, at: LogPlace) -> Result<Option<Arc<Block>>, StorageError> {
+    fn logged(
+        &self,
+        log: &NodeLog,
+        at: LogPlace,
+        _: &mut Nearby,
+    ) -> Result<Option<Arc<Block>>, StorageError> {
         let payload = log.read(Position(at.0))?;
         Ok(match entry(&payload) {
             Some(Entry::Record(_, record)) => self.made().block(record),

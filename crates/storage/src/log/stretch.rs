@@ -39,7 +39,17 @@ impl Log {
         limited(from, to, limit_bytes, |next| self.some_entries(group, next))
     }
 
-    /// The same, without what was kept elsewhere.
+    /// The payload of a group's entry, and of those behind it that are read with it anyway: for who is going to read these, too.
+    /// Together they are hardly more than [`STRETCH`](super::groups::STRETCH), or the one.
+    ///
+    /// # Errors
+    /// As [`group_entries`](Self::group_entries).
+    pub fn group_entries_near(&self, group: u64, index: u64) -> Result<VecDeque<Vec<u8>>, StorageError> {
+        let entries = self.some_entries(group, index)?;
+        Ok(entries.into_iter().map(|(_, payload)| payload).collect())
+    }
+
+    /// As [`group_entries`](Self::group_entries), without what was kept elsewhere.
     pub(crate) fn entries_in_log(
         &self,
         group: u64,

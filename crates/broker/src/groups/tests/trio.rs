@@ -7,6 +7,7 @@ use crate::groups::handle::deliver;
 use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at, member_journal};
 use crate::node::Node;
 use crate::node::ends::{Ends, Receipt, Reply};
+use crate::node::paging::Nearby;
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, Membership, NodeId, Settings};
 use model::properties::{Properties, PropertiesBuilder};
@@ -490,7 +491,7 @@ impl Trio {
             _ => None,
         };
         let log = &self.life(id).alone.node.log;
-        let block = block_at(log, GROUP, LogPlace(index), block).ok()?;
+        let block = block_at(log, GROUP, LogPlace(index), &mut Nearby::default(), block).ok()?;
         std::str::from_utf8(block.message(0).body)
             .ok()?
             .trim()

@@ -2,7 +2,7 @@
 
 use super::frame::{Entry, Head, PIECE_BYTES};
 use crate::node::pager::StoreFiles;
-use crate::node::paging::{Found, Paged, Unread};
+use crate::node::paging::{Found, Nearby, Paged, Unread};
 use model::{Ranges, Seq};
 use queue::store::{Bytes, EntryBuilder, Piece, Stored, Whereabouts};
 
@@ -22,9 +22,9 @@ struct Reading {
 /// Reads for a peer as much as fits a frame, or one message: the entries, and what can't be read, now or later. What
 /// can't be read just now is left out.
 pub fn read_entries(store: &impl Paged, files: &StoreFiles, found: &Whereabouts) -> (Vec<Entry>, Ranges) {
-    let mut reading = Reading::default();
+    let (mut reading, mut nearby) = (Reading::default(), Nearby::default());
     for piece in &found.pieces {
-        if !reading.piece(store, files, piece) {
+        if !reading.piece(store, files, piece, &mut nearby) {
             break;
         }
     }
@@ -33,13 +33,13 @@ pub fn read_entries(store: &impl Paged, files: &StoreFiles, found: &Whereabouts)
 
 impl Reading {
     /// Whether there is space for more.
-    fn piece(&mut self, store: &impl Paged, files: &StoreFiles, piece: &Piece) -> bool {
+    fn piece(&mut self, store: &impl Paged, files: &StoreFiles, piece: &Piece, nearby: &mut Nearby) -> bool {
         let mut first = piece.first;
         for part in &piece.parts {
             let last = first + u64::from(part.count) - 1;
             let found = match &part.bytes {
                 Bytes::Memory(block) => Ok(Found::intact(block.clone())),
-                Bytes::Source(source) => store.read(files, *source),
+                Bytes::Source(source) => store.read(files, *source, nearby),
             };
             match found {
                 Ok(found) => {
@@ -122,8 +122,9 @@ pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) 
 
 /// Copies bodies into segments, synced, as far as they can be read.
 pub fn copy(store: &impl Paged, files: &StoreFiles, pieces: &[Piece]) -> Vec<Stored> {
+    let mut nearby = Nearby::default();
     let mut built = pieces.iter().filter_map(|piece| {
-        let built = store.entry(files, piece, &mut Ranges::new())?;
+        let built = store.entry(files, piece, &mut nearby, &mut Ranges::new())?;
         Some((piece.first, piece.count, built))
     });
     store.write(files, &mut built, true, UNSTORED)
