@@ -3,7 +3,7 @@
 
 mod rules;
 
-use crate::node::{Incarnation, Lifetime, NodeConnection, NodeId};
+use crate::node::{Incarnation, Joined, Lifetime, NodeConnection, NodeId};
 use crate::{
     ApplyTo, DeclaredExchange, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern,
     Permission, Policy, PolicyKind, Queue, QueueKind,
@@ -112,6 +112,11 @@ impl Writer<'_> {
     pub fn incarnation(&mut self, incarnation: Incarnation) {
         self.number(incarnation.node.0);
         self.number(incarnation.number);
+    }
+
+    pub fn joined(&mut self, joined: Joined) {
+        self.number(joined.port.into());
+        self.bytes(&joined.token);
     }
 
     pub fn lifetime(&mut self, lifetime: Lifetime) {
@@ -322,6 +327,13 @@ impl<'a> Reader<'a> {
         Some(Incarnation {
             node: NodeId(self.number()?),
             number: self.number()?,
+        })
+    }
+
+    pub fn joined(&mut self) -> Option<Joined> {
+        Some(Joined {
+            port: self.number()?.try_into().ok()?,
+            token: self.bytes()?.try_into().ok()?,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What the catalog orders its host to do. Imperative.
 
-use crate::node::Incarnation;
+use crate::node::{Incarnation, NodeId};
 use crate::{Name, Queue, Refusal, View};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub enum Answer {
     Cleared(usize),
     /// The run of a node that has begun.
     Started(Incarnation),
+    /// The number of the node that is a member.
+    Joined(NodeId),
     /// What the snapshot that was started is of.
     Snapshot(View),
 }

@@ -58,7 +58,7 @@ pub use exchange_kinds::ExchangeKind;
 pub use kinds::QueueKind;
 pub use machine::Catalog;
 pub use metadata::Metadata;
-pub use node::{Incarnation, Lifetime, Node, NodeConnection, NodeId};
+pub use node::{Incarnation, Joined, Lifetime, Membership, Node, NodeConnection, NodeId};
 pub use password::{PasswordHash, PasswordHashing};
 pub use pattern::Pattern;
 pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};

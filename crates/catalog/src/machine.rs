@@ -239,6 +239,8 @@ impl<R> Catalog<R> {
                 self.close_connection(connection, at_most, turn)
             }
             Request::StartNode { node, name } => self.start_node(node, name, turn),
+            Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
+            Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::StartSnapshot => self.start_snapshot(turn),
             Request::ContinueSnapshot { facts } => Self::continue_snapshot(facts, turn),

@@ -84,9 +84,56 @@ pub struct Node {
     pub started: u64,
     /// That run has not ended, as far as anybody knows.
     pub is_running: bool,
+    /// Whether it is one of several.
+    pub membership: Membership,
+}
+
+/// Whether a node is one of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Membership {
+    /// It has been alone so far, and nobody was told where it is.
+    #[default]
+    Alone,
+    /// It is a member of the cluster.
+    Joined(Joined),
+    /// It was one. It stays on record so that its number means nothing else, and is told so if it comes back.
+    Forgotten {
+        /// As it was.
+        token: [u8; 16],
+    },
+}
+
+/// A node of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Where the host that its name ends with is dialled by other nodes.
+    pub port: u16,
+    /// What it is recognised by: random bytes that are in its data directory.
+    pub token: [u8; 16],
 }
 
 impl Node {
+    /// How it is one of several, if it is.
+    pub fn joined(&self) -> Option<Joined> {
+        match self.membership {
+            Membership::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
+    /// What it is recognised by, if it is or was one of several.
+    pub fn token(&self) -> Option<[u8; 16]> {
+        match self.membership {
+            Membership::Alone => None,
+            Membership::Joined(Joined { token, .. }) | Membership::Forgotten { token } => Some(token),
+        }
+    }
+
+    /// True if it was one of several and is no more.
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self.membership, Membership::Forgotten { .. })
+    }
+
     /// True if this start of it has not ended.
     pub fn runs(&self, number: u64) -> bool {
         self.is_running && self.started == number

@@ -2,7 +2,7 @@
 
 mod codec;
 
-use crate::node::Incarnation;
+use crate::node::{Incarnation, Joined, NodeId};
 use crate::{
     DeclaredExchange, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind, Queue,
     Quota, QuotaOf, TopicPermission,
@@ -70,6 +70,14 @@ pub enum Record {
     NodeStarted { incarnation: Incarnation, name: Name },
     /// A run of a node is over: nothing of it is used any more that ends with it, and it is deleted by and by.
     IncarnationEnded(Incarnation),
+    /// A node is a member of the cluster, called and reached so.
+    NodeJoined {
+        node: NodeId,
+        name: Name,
+        joined: Joined,
+    },
+    /// A node is no member of the cluster any more, and never will be.
+    NodeForgotten { node: NodeId },
     /// Queue ids below this one have been used, by queues that may be gone: said by snapshots.
     QueueIdsUsed { below: u64 },
     /// Everything that exists at this moment follows, as `Snapshotted` records up to `SnapshotFinished`: replay may

@@ -166,6 +166,12 @@ pub enum Refusal {
     InvalidName { name: String, reason: String },
     /// A defect of this broker.
     Internal { reason: String },
+    /// Another node of the cluster has this name.
+    NodeNameTaken { name: String },
+    /// This node was a member of the cluster, and was removed from it.
+    NodeForgotten { name: String },
+    /// The cluster has as many nodes as it may.
+    TooManyNodes { limit: usize },
     /// What another node has refused, in its words.
     Told { kind: RefusalKind, text: String },
     /// The catalog has not decided yet: to be asked again when its answer is here. No client hears of it.
@@ -212,6 +218,9 @@ impl Refusal {
                 RefusalKind::NotAllowed
             }
             Self::Told { kind, .. } => *kind,
+            Self::NodeNameTaken { .. } | Self::NodeForgotten { .. } | Self::TooManyNodes { .. } => {
+                RefusalKind::NotAllowed
+            }
             Self::Internal { .. } | Self::Undecided => RefusalKind::Internal,
         }
     }
@@ -284,6 +293,19 @@ impl fmt::Display for Refusal {
             }
             Self::InvalidName { name, reason } => write!(f, "invalid name '{name}': {reason}"),
             Self::Internal { reason } => f.write_str(reason),
+            Self::NodeNameTaken { name } => write!(
+                f,
+                "another node of the cluster is called {name}: choose another nodename; or, if this is that node and has lost its data \
+                 directory, remove what is on record first, with forget_cluster_node {name} on another node"
+            ),
+            Self::NodeForgotten { name } => write!(
+                f,
+                "{name} was removed from the cluster with forget_cluster_node: delete its data directory, or reset it, to let it join again"
+            ),
+            Self::TooManyNodes { limit } => write!(
+                f,
+                "the cluster has {limit} nodes, which is as many as there may be"
+            ),
             Self::Undecided => f.write_str("the catalog has not decided yet"),
             Self::NoPermission { .. }
             | Self::NoTopicPermission { .. }

@@ -3,7 +3,7 @@
 mod codec;
 
 use crate::exchange::is_reserved;
-use crate::node::{Incarnation, NodeConnection, NodeId};
+use crate::node::{Incarnation, Joined, NodeConnection, NodeId};
 use crate::{
     Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record, Refusal,
 };
@@ -172,7 +172,12 @@ pub enum Request {
     },
     /// A node begins a run; what ended with the last one is to be deleted. Answered with `Answer::Started`.
     StartNode { node: NodeId, name: Name },
-    /// Delete up to so many objects that ended with a run of a node, so that no turn is long. Answered with `Answer::Cleared`.
+    /// A node wants to be a member of the cluster, and is one if it was already. Answered with `Answer::Joined`. Refused if
+    /// another node has the name, or this one was forgotten.
+    JoinNode { name: Name, joined: Joined },
+    /// A node is no member any more; its queues are to be deleted ([`Request::EndTransient`]). Done if there is none.
+    ForgetNode { node: NodeId },
+    /// Delete up to so many objects that ended with a run of a node or with the node, so that no turn is long. Answered with `Answer::Cleared`.
     EndTransient { at_most: usize },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].

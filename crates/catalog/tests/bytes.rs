@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Incarnation, Lifetime, Metadata, NamedBinding,
-    NodeConnection, NodeId, PasswordHash, Pattern, Permission, Policy, PolicyKind, Queue, QueueKind, Quota,
-    QuotaOf, Record, TopicPermission,
+    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Incarnation, Joined, Lifetime, Metadata,
+    NamedBinding, NodeConnection, NodeId, PasswordHash, Pattern, Permission, Policy, PolicyKind, Queue,
+    QueueKind, Quota, QuotaOf, Record, TopicPermission,
 };
 use model::table::{Table, Value};
 use model::{ConnectionId, Journaled, QueueId};
@@ -149,6 +149,21 @@ fn of_the_journal() -> Vec<(Record, &'static str)> {
         (
             Record::IncarnationEnded(RUN),
             r"\x02\x1a\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00",
+        ),
+        (
+            Record::NodeJoined {
+                node: NodeId(2),
+                name: "n".into(),
+                joined: Joined {
+                    port: 25_672,
+                    token: [7; 16],
+                },
+            },
+            r"\x02\x1b\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00nHd\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07",
+        ),
+        (
+            Record::NodeForgotten { node: NodeId(2) },
+            r"\x02\x1c\x02\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
             Record::QueueIdsUsed { below: 1025 },

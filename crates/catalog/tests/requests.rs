@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    DeclareExchange, DeclareQueue, Destination, Incarnation, Metadata, NodeConnection, NodeId, PasswordHash,
-    PolicyKind, PutPolicy, QuotaOf, Request, WantedBinding,
+    DeclareExchange, DeclareQueue, Destination, Incarnation, Joined, Metadata, NodeConnection, NodeId,
+    PasswordHash, PolicyKind, PutPolicy, QuotaOf, Request, WantedBinding,
 };
 use model::table::{Table, Value};
 use model::{ConnectionId, QueueId};
@@ -131,6 +131,11 @@ fn object() -> impl Strategy<Value = Request> {
             node: NodeId(node),
             name: name.into()
         }),
+        (text(), any::<(u16, [u8; 16])>()).prop_map(|(name, (port, token))| Request::JoinNode {
+            name: name.into(),
+            joined: Joined { port, token },
+        }),
+        any::<u64>().prop_map(|node| Request::ForgetNode { node: NodeId(node) }),
         any::<usize>().prop_map(|at_most| Request::EndTransient { at_most }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),

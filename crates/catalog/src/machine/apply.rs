@@ -2,7 +2,7 @@
 
 use super::Catalog;
 use crate::binding::{Binding, Target};
-use crate::node::{Incarnation, Node};
+use crate::node::{Incarnation, Joined, Membership, Node, NodeId};
 use crate::{
     DeclaredExchange, Destination, Effect, Exchange, Name, NamedBinding, Permission, Queue, Quota, QuotaOf,
     Record, TopicPermission, User, Vhost,
@@ -75,6 +75,8 @@ impl<R> Catalog<R> {
                 }
             }
             Record::NodeStarted { incarnation, name } => self.take_node_started(*incarnation, name),
+            Record::NodeJoined { node, name, joined } => self.take_node_joined(*node, name, *joined),
+            Record::NodeForgotten { node } => self.take_node_forgotten(*node),
             Record::IncarnationEnded(ended) => self.take_incarnation_ended(*ended),
             Record::QueueIdsUsed { below } => self.next_queue = self.next_queue.max(*below),
             Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
@@ -216,12 +218,33 @@ impl<R> Catalog<R> {
     }
 
     fn take_node_started(&mut self, incarnation: Incarnation, name: &Name) {
+        let known = self.view.nodes.get(&incarnation.node);
         let node = Node {
             name: name.clone(),
             started: incarnation.number,
             is_running: true,
+            membership: known.map(|known| known.membership).unwrap_or_default(),
         };
         self.view.nodes.insert(incarnation.node, node);
+    }
+
+    fn take_node_joined(&mut self, node: NodeId, name: &Name, joined: Joined) {
+        let known = self.view.nodes.get(&node);
+        let node_is = Node {
+            name: name.clone(),
+            started: known.map_or(0, |known| known.started),
+            is_running: known.is_some_and(|known| known.is_running),
+            membership: Membership::Joined(joined),
+        };
+        self.view.nodes.insert(node, node_is);
+    }
+
+    fn take_node_forgotten(&mut self, node: NodeId) {
+        if let Some(known) = self.view.nodes.get_mut(&node)
+            && let Some(token) = known.token()
+        {
+            known.membership = Membership::Forgotten { token };
+        }
     }
 
     fn take_incarnation_ended(&mut self, ended: Incarnation) {

@@ -1,9 +1,12 @@
 //! Starts of nodes, and the end of what a run of a node takes along.
 
 use super::{Catalog, Turn};
-use crate::node::{Incarnation, Lifetime, NodeId};
-use crate::{Answer, Name, Record, Refusal};
+use crate::node::{Incarnation, Joined, Lifetime, Node, NodeId};
+use crate::{Answer, Name, Queue, Record, Refusal};
 use model::QueueId;
+
+/// So many members a cluster has at the most. A group has no more.
+const MOST_NODES: usize = 32;
 
 impl<R> Catalog<R> {
     /// Begins a run of a node. Its last one has ended by that, if nobody has noticed so far.
@@ -14,6 +17,10 @@ impl<R> Catalog<R> {
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let known = self.view.nodes.get(&node);
+        if known.is_some_and(Node::is_forgotten) {
+            let name = name.to_string();
+            return Err(Refusal::NodeForgotten { name });
+        }
         let number = known.map_or(0, |known| known.started);
         if known.is_some_and(|known| known.is_running) {
             self.record(Record::IncarnationEnded(Incarnation { node, number }), turn);
@@ -26,7 +33,72 @@ impl<R> Catalog<R> {
         Ok(Answer::Started(incarnation))
     }
 
-    /// Deletes up to so many queues and exchanges that ended with a run of a node. Their bindings go with them; an exchange that
+    /// A node that is on record with its token keeps its number, and is where it says. One without a token is the node that
+    /// has been alone and says so of itself.
+    pub(super) fn join_node(
+        &mut self,
+        name: Name,
+        joined: Joined,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let nodes = &self.view.nodes;
+        let by_token = nodes
+            .iter()
+            .find(|(_, known)| known.token() == Some(joined.token));
+        let by_name = nodes
+            .iter()
+            .find(|(_, known)| known.name == name && !known.is_forgotten());
+        let node = match by_token.or(by_name) {
+            Some((_, known)) if known.is_forgotten() => {
+                return Err(Refusal::NodeForgotten {
+                    name: name.to_string(),
+                });
+            }
+            Some((node, known))
+                if known.token().is_none_or(|token| token == joined.token) && known.name == name =>
+            {
+                *node
+            }
+            Some((_, known)) => {
+                return Err(Refusal::NodeNameTaken {
+                    name: known.name.to_string(),
+                });
+            }
+            None => {
+                let members = nodes.values().filter(|known| known.joined().is_some());
+                if members.count() >= MOST_NODES {
+                    return Err(Refusal::TooManyNodes { limit: MOST_NODES });
+                }
+                NodeId(nodes.get_max().map_or(0, |(node, _)| node.0) + 1)
+            }
+        };
+        let is_known = nodes
+            .get(&node)
+            .is_some_and(|known| known.joined() == Some(joined));
+        if !is_known {
+            self.record(Record::NodeJoined { node, name, joined }, turn);
+        }
+        Ok(Answer::Joined(node))
+    }
+
+    pub(super) fn forget_node(&mut self, node: NodeId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        let Some(known) = self
+            .view
+            .nodes
+            .get(&node)
+            .filter(|known| known.joined().is_some())
+        else {
+            return Ok(Answer::Done);
+        };
+        let number = known.started;
+        if known.is_running {
+            self.record(Record::IncarnationEnded(Incarnation { node, number }), turn);
+        }
+        self.record(Record::NodeForgotten { node }, turn);
+        Ok(Answer::Done)
+    }
+
+    /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their bindings go with them; an exchange that
     /// loses its last binding by that stays, as in RabbitMQ.
     pub(super) fn end_transient(&mut self, at_most: usize, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         let queues = self.ended_queues(at_most);
@@ -54,7 +126,19 @@ impl<R> Catalog<R> {
             let last = (*lifetime, QueueId(u64::MAX));
             next = self.transient.range(last..).next();
         }
+        if ended.len() < at_most && self.view.nodes.values().any(Node::is_forgotten) {
+            let known = ended.len();
+            let left = self.queues.values().filter(|queue| self.is_homeless(queue));
+            let left = left.filter(|queue| !ended.contains(&queue.id));
+            let left: Vec<QueueId> = left.take(at_most - known).map(|queue| queue.id).collect();
+            ended.extend(left);
+        }
         ended
+    }
+
+    /// Its node was forgotten.
+    fn is_homeless(&self, queue: &Queue) -> bool {
+        self.view.nodes.get(&queue.home).is_some_and(Node::is_forgotten)
     }
 
     fn ended_exchanges(&self, at_most: usize) -> Vec<(Name, Name)> {
@@ -67,5 +151,105 @@ impl<R> Catalog<R> {
 
     fn lasts(&self, lifetime: Lifetime) -> bool {
         lifetime.incarnation().is_none_or(|run| self.view.runs(run))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effect, Request};
+    use model::{Machine, Outcome, Timestamp};
+
+    fn ask(catalog: &mut Catalog<u64>, request: Request) -> Result<Answer, Refusal> {
+        let mut outcome = Outcome::default();
+        catalog.handle(Timestamp(0), request.asked_by(7), &mut outcome);
+        let given = outcome.effects.into_iter().chain(outcome.promises);
+        let mut replies = given.filter_map(|effect| match effect {
+            Effect::Reply(7, given) => Some(given),
+            _ => None,
+        });
+        replies.next().unwrap()
+    }
+
+    fn join(catalog: &mut Catalog<u64>, name: &str, token: u8) -> Result<Answer, Refusal> {
+        let (name, joined) = (
+            name.into(),
+            Joined {
+                port: 25_672,
+                token: [token; 16],
+            },
+        );
+        ask(catalog, Request::JoinNode { name, joined })
+    }
+
+    fn is(node: u64) -> Result<Answer, Refusal> {
+        Ok(Answer::Joined(NodeId(node)))
+    }
+
+    /// A node that has been alone says so of itself, and two join.
+    fn three() -> Catalog<u64> {
+        let mut catalog = Catalog::new();
+        let (node, name) = (NodeId::FIRST, "n1@a".into());
+        ask(&mut catalog, Request::StartNode { node, name }).unwrap();
+        assert_eq!(join(&mut catalog, "n1@a", 1), is(1));
+        assert_eq!(join(&mut catalog, "n2@a", 2), is(2));
+        assert_eq!(join(&mut catalog, "n3@a", 3), is(3));
+        catalog
+    }
+
+    #[test]
+    fn a_node_has_one_number_however_often_it_asks_and_no_two_have_one_name() {
+        let mut catalog = three();
+        assert_eq!(join(&mut catalog, "n2@a", 2), is(2));
+        let taken = Err(Refusal::NodeNameTaken { name: "n2@a".into() });
+        assert_eq!(join(&mut catalog, "n2@a", 9), taken, "its disk was wiped");
+        assert_eq!(join(&mut catalog, "n4@a", 2), taken, "it was renamed");
+        for other in 4..=32 {
+            assert_eq!(
+                join(&mut catalog, &format!("n{other}@a"), other),
+                is(other.into())
+            );
+        }
+        assert_eq!(
+            join(&mut catalog, "n@a", 33),
+            Err(Refusal::TooManyNodes { limit: 32 })
+        );
+    }
+
+    #[test]
+    fn a_node_that_was_forgotten_is_told_so_and_its_number_stays_its_own() {
+        let mut catalog = three();
+        let node = NodeId(3);
+        ask(
+            &mut catalog,
+            Request::StartNode {
+                node,
+                name: "n3@a".into(),
+            },
+        )
+        .unwrap();
+        for _ in 0..2 {
+            assert_eq!(ask(&mut catalog, Request::ForgetNode { node }), Ok(Answer::Done));
+        }
+        let forgotten = Err(Refusal::NodeForgotten { name: "n3@a".into() });
+        assert_eq!(join(&mut catalog, "n3@a", 3), forgotten);
+        assert_eq!(
+            ask(
+                &mut catalog,
+                Request::StartNode {
+                    node,
+                    name: "n3@a".into()
+                }
+            ),
+            forgotten
+        );
+        assert_eq!(
+            join(&mut catalog, "n3@a", 4),
+            is(4),
+            "its disk was wiped meanwhile"
+        );
+        let again = Catalog::<u64>::of(catalog.view());
+        assert!(again.view().nodes().eq(catalog.view().nodes()));
+        assert!(again.view().facts().eq(catalog.view().facts()));
     }
 }

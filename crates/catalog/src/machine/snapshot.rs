@@ -6,7 +6,7 @@
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
-use crate::node::{Incarnation, Node, NodeId};
+use crate::node::{Incarnation, Joined, Membership, Node, NodeId};
 use crate::{Answer, Effect, Metadata, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
@@ -80,12 +80,27 @@ impl View {
     }
 }
 
-/// That a node started, and that this run has ended if it has.
+/// That a node started, that this run has ended if it has, and whether it is one of several.
 fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
     let (name, number) = (known.name.clone(), known.started);
     let incarnation = Incarnation { node, number };
     let ended = (!known.is_running).then_some(Record::IncarnationEnded(incarnation));
-    std::iter::once(Record::NodeStarted { incarnation, name }).chain(ended)
+    let joined = match known.membership {
+        Membership::Alone => None,
+        Membership::Joined(joined) => Some(joined),
+        Membership::Forgotten { token } => Some(Joined { port: 0, token }),
+    };
+    let joined = joined.map(|joined| Record::NodeJoined {
+        node,
+        name: name.clone(),
+        joined,
+    });
+    let forgotten = known.is_forgotten().then_some(Record::NodeForgotten { node });
+    let started = Record::NodeStarted { incarnation, name };
+    std::iter::once(started)
+        .chain(ended)
+        .chain(joined)
+        .chain(forgotten)
 }
 
 fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {

@@ -1,6 +1,7 @@
 //! A record's bytes: format, tag, fields ([`crate::codec`]).
 
 use super::Record;
+use crate::NodeId;
 use crate::codec::{Reader, Writer};
 use model::QueueId;
 
@@ -34,6 +35,8 @@ mod tag {
     pub const QUEUE_DOOMED: u8 = 24;
     pub const NODE_STARTED: u8 = 25;
     pub const INCARNATION_ENDED: u8 = 26;
+    pub const NODE_JOINED: u8 = 27;
+    pub const NODE_FORGOTTEN: u8 = 28;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -80,6 +83,12 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.text(name);
         }
         Record::IncarnationEnded(ended) => out.tag(tag::INCARNATION_ENDED).incarnation(*ended),
+        Record::NodeJoined { node, name, joined } => {
+            out.tag(tag::NODE_JOINED).number(node.0);
+            out.text(name);
+            out.joined(*joined);
+        }
+        Record::NodeForgotten { node } => out.tag(tag::NODE_FORGOTTEN).number(node.0),
         Record::QueueIdsUsed { below } => out.tag(tag::QUEUE_IDS_USED).number(*below),
         Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
         Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
@@ -195,6 +204,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             name: reader.name()?,
         },
         tag::INCARNATION_ENDED => Record::IncarnationEnded(reader.incarnation()?),
+        tag::NODE_JOINED => Record::NodeJoined {
+            node: NodeId(reader.number()?),
+            name: reader.name()?,
+            joined: reader.joined()?,
+        },
+        tag::NODE_FORGOTTEN => Record::NodeForgotten {
+            node: NodeId(reader.number()?),
+        },
         tag::QUEUE_IDS_USED => Record::QueueIdsUsed {
             below: reader.number()?,
         },

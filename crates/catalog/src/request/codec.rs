@@ -35,6 +35,8 @@ mod tag {
     pub const START_NODE: u8 = 21;
     pub const END_TRANSIENT: u8 = 22;
     pub const CLEAR_BINDINGS: u8 = 23;
+    pub const JOIN_NODE: u8 = 24;
+    pub const FORGET_NODE: u8 = 25;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -65,6 +67,11 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::START_NODE).number(node.0);
             out.text(name);
         }
+        Request::JoinNode { name, joined } => {
+            out.tag(tag::JOIN_NODE).text(name);
+            out.joined(*joined);
+        }
+        Request::ForgetNode { node } => out.tag(tag::FORGET_NODE).number(node.0),
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         rule => encode_rule(rule, &mut out),
     }
@@ -225,6 +232,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
         tag::START_NODE => Request::StartNode {
             node: NodeId(reader.number()?),
             name: reader.name()?,
+        },
+        tag::JOIN_NODE => Request::JoinNode {
+            name: reader.name()?,
+            joined: reader.joined()?,
+        },
+        tag::FORGET_NODE => Request::ForgetNode {
+            node: NodeId(reader.number()?),
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

@@ -2,7 +2,7 @@
 
 use super::{Decided, Said, Sender};
 use crate::codec::{Reader, Writer};
-use crate::{Answer, Record, Refusal, RefusalKind};
+use crate::{Answer, NodeId, Record, Refusal, RefusalKind};
 use model::Journaled;
 
 /// The format that is written and read; the first byte of every record.
@@ -15,6 +15,7 @@ mod tag {
     pub const STARTED: u8 = 4;
     pub const REFUSED: u8 = 5;
     pub const PROTECTED: u8 = 6;
+    pub const JOINED: u8 = 7;
 }
 
 /// The kinds of refusals, by their numbers in bytes.
@@ -96,6 +97,7 @@ pub(super) fn encode_said(out: &mut Writer<'_>, said: &Said) {
         Ok(Answer::Queue(queue)) => out.tag(tag::QUEUE).queue(queue),
         Ok(Answer::Cleared(count)) => out.tag(tag::CLEARED).number(*count as u64),
         Ok(Answer::Started(incarnation)) => out.tag(tag::STARTED).incarnation(*incarnation),
+        Ok(Answer::Joined(node)) => out.tag(tag::JOINED).number(node.0),
         Err(Refusal::ProtectedVhost { vhost }) => out.tag(tag::PROTECTED).text(vhost),
         Err(refusal) => {
             let kind = KINDS.iter().position(|kind| *kind == refusal.kind());
@@ -111,6 +113,7 @@ pub(super) fn read_said(reader: &mut Reader<'_>) -> Option<Said> {
         tag::QUEUE => Ok(Answer::Queue(reader.queue()?)),
         tag::CLEARED => Ok(Answer::Cleared(reader.count()?)),
         tag::STARTED => Ok(Answer::Started(reader.incarnation()?)),
+        tag::JOINED => Ok(Answer::Joined(NodeId(reader.number()?))),
         tag::PROTECTED => Err(Refusal::ProtectedVhost {
             vhost: reader.string()?,
         }),
@@ -162,6 +165,8 @@ mod tests {
                 (refusal.kind(), refusal.to_string())
             );
         }
-        assert_eq!(back(&Ok(Answer::Cleared(7))), Ok(Answer::Cleared(7)));
+        for answer in [Answer::Cleared(7), Answer::Joined(NodeId(3))] {
+            assert_eq!(back(&Ok(answer.clone())), Ok(answer));
+        }
     }
 }
