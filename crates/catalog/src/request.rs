@@ -177,7 +177,8 @@ pub enum Request {
     JoinNode { name: Name, joined: Joined },
     /// A node is no member any more; its queues are to be deleted ([`Request::EndTransient`]). Done if there is none.
     ForgetNode { node: NodeId },
-    /// Delete up to so many objects that ended with a run of a node or with the node, so that no turn is long. Answered with `Answer::Cleared`.
+    /// Delete up to so many objects that ended with a run of a node or with the node, so that no turn is long. Answered with
+    /// `Answer::Cleared`.
     EndTransient { at_most: usize },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].

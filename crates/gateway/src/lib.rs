@@ -5,13 +5,15 @@
 //! protocol is one folder, [`amqp`], which knows no socket, no clock and no async; what is beside it knows no protocol.
 //! No task is spawned outside of `threads`.
 //!
-//! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves which connection), `connection`
-//! (what the shell asks of a protocol), `serve` (the loop around one socket), `amqp/connection` (bytes in, bytes out),
-//! `amqp/channel` (methods), `incomplete` (the memory of messages that are still coming in), `pool` and `output`
-//! (buffers for reading and writing). Beside clients' connections there are those with other nodes: [`link`].
+//! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves which connection),
+//! `connection` (what the shell asks of a protocol), `serve` (the loop around one socket), `amqp/connection` (bytes in, bytes
+//! out), `amqp/channel` (methods), `incomplete` (the memory of messages that are still coming in), `pool` and `output` (buffers
+//! for reading and writing). Beside clients' connections there are those with other nodes, [`link`], for a node that is one of
+//! several, [`cluster`].
 
 pub mod amqp;
 mod balance;
+pub mod cluster;
 mod connection;
 mod connections;
 mod gateway;

@@ -59,6 +59,7 @@ impl ApiSession {
             | OpenRefusal::NodeLimit { .. } => Refusal::bad_request(refusal.to_string()),
             OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),
         })?;
+        session.may_wait();
         Ok(Self {
             inner: session,
             outbox,

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// Where it is, below `/api`.
 pub const PATH: &str = "/leveret/application";
 
+/// Where a node that is stopped is told whose cluster to join, below `/api`.
+pub const CLUSTER: &str = "/leveret/application/cluster";
+
 pub const ROUTES: &[Route] = &[Route {
     path: PATH,
     verbs: &[

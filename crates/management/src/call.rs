@@ -3,7 +3,7 @@
 use crate::arguments::text;
 use crate::guesses::Guesses;
 use crate::history::History;
-use crate::options::Options;
+use crate::options::{Member, Options};
 use crate::pieces::Cut;
 use crate::query::Query;
 use crate::range::{Ranges, Rates};
@@ -187,6 +187,18 @@ impl Call<'_> {
         match self.part("node") == self.api.options.node {
             true => Ok(()),
             false => Err(Refusal::NotFound),
+        }
+    }
+
+    /// All nodes of the cluster by name, be it this one alone.
+    pub fn members(&self) -> Vec<Member> {
+        let alone = || Member {
+            name: self.api.options.node.clone(),
+            is_running: true,
+        };
+        match &self.api.options.members {
+            Some(members) => (members.0)(),
+            None => vec![alone()],
         }
     }
 

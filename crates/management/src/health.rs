@@ -107,12 +107,14 @@ fn well(_: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn has_target_size(call: &Call<'_>) -> Result<Reply, Refusal> {
     let target = call.api.options.target_cluster_size;
-    Ok(match target {
-        0 | 1 => ok(),
-        _ => failed(json!({
-            "reason": format!("target cluster size not reached: 1 of {target} nodes are online"),
+    let members = call.members();
+    let online = members.iter().filter(|member| member.is_running).count();
+    Ok(match online >= target as usize {
+        true => ok(),
+        false => failed(json!({
+            "reason": format!("target cluster size not reached: {online} of {target} nodes are online"),
             "target": target,
-            "online": 1,
+            "online": online,
         })),
     })
 }

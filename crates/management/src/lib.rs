@@ -135,7 +135,7 @@ pub use listener::StartError;
 pub use log_tail::{LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
-pub use options::{HTTP, Options, PROMETHEUS, SettingInForce, StopApplication, WebClients};
+pub use options::{HTTP, Member, Members, Options, PROMETHEUS, SettingInForce, StopApplication, WebClients};
 pub use origins::Origins;
 pub use plugins::BUILT_IN as BUILT_IN_PLUGINS;
 pub use sign_on::{SignOn, SignOnClient, SignOnServer};

@@ -4,6 +4,7 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::listing::{List, object};
 use crate::memory::Share;
+use crate::options::Member;
 use crate::overview::{contexts, exchange_types};
 use crate::plugins;
 use crate::range::Kind;
@@ -49,6 +50,10 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Monitor, tables)],
     },
     Route {
+        path: "/leveret/nodes/:node",
+        verbs: &[("DELETE", Right::Administrator, forget)],
+    },
+    Route {
         path: "/reset",
         verbs: &[("DELETE", Right::Administrator, reset)],
     },
@@ -82,16 +87,33 @@ pub const ROUTES: &[Route] = &[
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
-    let name = call.api.options.node.as_str();
+    let members = call.members();
+    let count = members.len();
     let list = List {
-        name: &|name: &&str| name,
-        row: &|_| node(call),
+        name: &|member: &Member| member.name.as_str(),
+        row: &|member| match member.name == call.api.options.node {
+            true => node(call),
+            false => other(member),
+        },
         member: &|_, _| None,
     };
-    list.reply(&call.query, call.cut, std::iter::once(name), 1)
+    list.reply(&call.query, call.cut, members.into_iter(), count)
+}
+
+/// Another node of the cluster: what this one knows of it.
+fn other(member: &Member) -> Value {
+    json!({
+        "name": member.name, "type": "disc", "running": member.is_running, "partitions": [], "cluster_links": [],
+        "applications": [], "contexts": [],
+    })
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let members = call.members();
+    let named = members.iter().find(|member| member.name == call.part("node"));
+    if let Some(member) = named.filter(|member| member.name != call.api.options.node) {
+        return Ok(object(&call.query, other(member)));
+    }
     call.here()?;
     call.check_samples("bad_request")?;
     let mut node = node(call);
@@ -105,6 +127,25 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             .collect();
     }
     Ok(object(&call.query, node))
+}
+
+/// Removes a node from the cluster that does not run, with its queues (RabbitMQ's `forget_cluster_node`).
+fn forget(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = call.part("node");
+    let members = call.members();
+    let member = members.iter().find(|member| member.name == name);
+    match member.filter(|_| call.api.options.members.is_some()) {
+        None => Err(Refusal::bad_request("The node selected is not in the cluster.")),
+        Some(member) if member.name == call.api.options.node || member.is_running => {
+            Err(Refusal::bad_request(format!(
+                "RabbitMQ on node {name} must be stopped with 'rabbitmqctl -n {name} stop_app' before it can be removed"
+            )))
+        }
+        Some(_) => {
+            call.administrator().forget_node(name)?;
+            Ok(Reply::empty(204))
+        }
+    }
 }
 
 fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -60,8 +60,10 @@ pub struct Options {
     pub node: String,
     /// The plugins that are shown as enabled, of those that are built in; `None` is all of them.
     pub plugins: Option<BTreeSet<String>>,
-    /// So many nodes the cluster should have; this one is alone.
+    /// So many nodes the cluster should have.
     pub target_cluster_size: u32,
+    /// Who is of the node's cluster, if it is one of several.
+    pub members: Option<Members>,
     /// What operators say about the node: names and values (`node_tags`).
     pub node_tags: BTreeMap<String, String>,
     /// The version of RabbitMQ whose behaviour clients may expect.
@@ -92,6 +94,25 @@ pub struct Options {
     pub settings: Arc<[SettingInForce]>,
     /// Stops the broker and leaves the process answering, if that can be done.
     pub stop_application: Option<StopApplication>,
+}
+
+/// A node of the cluster that this node is one of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// It is this node, or there is a link with it.
+    pub is_running: bool,
+}
+
+/// Tells all members of the cluster, this node among them, by name.
+#[derive(Clone)]
+pub struct Members(pub Arc<dyn Fn() -> Vec<Member> + Send + Sync>);
+
+impl std::fmt::Debug for Members {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Members")
+    }
 }
 
 /// Asks the process to stop the broker; it does so when it has answered.
@@ -134,6 +155,7 @@ impl Options {
             node: "rabbit@localhost".into(),
             plugins: None,
             target_cluster_size: 1,
+            members: None,
             node_tags: BTreeMap::new(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),

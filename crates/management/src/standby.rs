@@ -19,18 +19,20 @@ use tokio::sync::watch;
 
 /// How long a client may take to send a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest body: a flag.
+/// The largest body: a flag, or the name of a node.
 const BODY: usize = 1024;
 /// How long an answer may take after the end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What an operator wants of a stopped node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The broker runs again.
     Start,
     /// Everything durable is forgotten.
     Reset,
+    /// The next start is to ask this node to be let into its cluster: a name such as `rabbit@n1`, or a name and a port.
+    Join(String),
 }
 
 /// What carries orders out; it says why it can't.
@@ -100,6 +102,10 @@ async fn answer(request: Request<Incoming>, node: &str, carry: Carry) -> Respons
             None => return refusal(400, "bad_request", "running is true or false"),
         },
         (&Method::DELETE, application::PATH) => Order::Reset,
+        (&Method::PUT, application::CLUSTER) => match named(request).await {
+            Some(node) => Order::Join(node),
+            None => return refusal(400, "bad_request", "node is the name of a node"),
+        },
         _ => {
             let reason = "the broker is stopped (stop_app); start_app starts it again";
             return refusal(503, "application_stopped", reason);
@@ -113,9 +119,16 @@ async fn answer(request: Request<Incoming>, node: &str, carry: Carry) -> Respons
 }
 
 async fn wants_running(request: Request<Incoming>) -> Option<bool> {
+    json_of(request).await?.get("running")?.as_bool()
+}
+
+async fn named(request: Request<Incoming>) -> Option<String> {
+    Some(json_of(request).await?.get("node")?.as_str()?.to_owned())
+}
+
+async fn json_of(request: Request<Incoming>) -> Option<Value> {
     let body = Limited::new(request.into_body(), BODY).collect().await.ok()?;
-    let body: Value = serde_json::from_slice(&body.to_bytes()).ok()?;
-    body.get("running")?.as_bool()
+    serde_json::from_slice(&body.to_bytes()).ok()
 }
 
 fn refusal(status: u16, error: &str, reason: &str) -> Response<Full<Bytes>> {

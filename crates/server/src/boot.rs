@@ -2,6 +2,7 @@
 
 mod banner;
 mod check;
+mod cluster;
 mod configuration;
 mod definitions;
 mod endpoints;
@@ -122,7 +123,14 @@ fn serve(
 ) -> Result<Ended, Box<dyn Error>> {
     let endpoints = Endpoints::read(config)?;
     let authority = authority(config)?;
-    let broker = Broker::open(broker_options(config))?;
+    let cluster = cluster::open(config, &endpoints, stop.goes_on())?;
+    let broker = match &cluster {
+        None => Broker::open(broker_options(config))?,
+        Some(cluster) => {
+            let opened = Broker::open_clustered(broker_options(config), cluster.clustered());
+            opened.inspect_err(|_| cluster.stop())?
+        }
+    };
     // Behind the lock of the data directory: a node that can't have that must not take another one's file.
     let pid_file = config.pid_file.as_deref();
     let _pid_file = pid_file
@@ -131,7 +139,9 @@ fn serve(
     if let Some(authority) = authority {
         broker.trust(Arc::new(authority));
     }
-    if !config.definitions.is_empty() {
+    if broker.shared_catalog().is_some() {
+        // The cluster has its definitions, which were imported when it began.
+    } else if !config.definitions.is_empty() {
         definitions::load(&broker, &config.definitions)?;
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
@@ -140,11 +150,14 @@ fn serve(
     broker.make_cluster_tags(&config.cluster.tags)?;
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
+    broker.begin_cluster()?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
     let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
     let mut open = gateway.endpoints().to_vec();
     open.extend_from_slice(metrics.as_ref().map(Metrics::endpoints).unwrap_or_default());
     let mut options = management_options(config, log, endpoints.of(&[HTTP]), open.clone());
+    let own = config.node_name.to_string();
+    options.members = cluster.as_ref().map(|cluster| cluster::members(cluster, &own));
     options.settings = config::in_force(config, settings).into();
     options.web_clients = web_clients(config, &gateway);
     let caller = stop.caller();
@@ -170,6 +183,9 @@ fn serve(
     drop(metrics);
     drop(management);
     gateway.stop();
+    if let Some(cluster) = cluster {
+        cluster.stop();
+    }
     broker.close();
     tracing::info!(area = "boot", "stopped");
     Ok(ended)

@@ -19,7 +19,7 @@ mod plugins;
 mod queries;
 mod rules;
 mod rules_backends;
-mod rules_cluster;
+pub mod rules_cluster;
 mod rules_definitions;
 mod rules_guards;
 mod rules_identity;

@@ -3,7 +3,7 @@
 use crate::error::StorageError;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a file is opened.
@@ -107,6 +107,52 @@ pub(crate) fn read_full_at(file: &dyn File, buf: &mut [u8], offset: u64) -> io::
         }
     }
     Ok(filled)
+}
+
+/// Puts these bytes in the place of a file's, durably and as a whole: after a crash the file is as it was, or as it is now.
+/// Beside it one of the same name that ends with `.tmp` is used.
+///
+/// # Errors
+/// The file system has one. The file is as it was then, or as it is to be.
+pub fn replace_file(fs: &dyn FileSystem, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".tmp");
+    let (draft, dir) = (PathBuf::from(draft), path.parent().unwrap_or(path));
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |e| StorageError::from_io(action, &path, e)
+    };
+    let file = fs
+        .open(&draft, Access::Create)
+        .map_err(failed("create", &draft))?;
+    write_all_at(file.as_ref(), bytes, 0).map_err(failed("write", &draft))?;
+    file.sync_data().map_err(failed("sync", &draft))?;
+    fs.rename(&draft, path).map_err(failed("rename", &draft))?;
+    fs.sync_dir(dir).map_err(failed("sync the directory", dir))
+}
+
+/// All bytes of a file, which has at most `limit`; `None` if there is none.
+///
+/// # Errors
+/// It can't be read, or is longer.
+pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StorageError> {
+    let file = match fs.open(path, Access::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StorageError::from_io("open", path, error)),
+    };
+    let mut bytes = vec![0; limit + 1];
+    let read = read_full_at(file.as_ref(), &mut bytes, 0);
+    let read = read.map_err(|error| StorageError::from_io("read", path, error))?;
+    if read > limit {
+        return Err(StorageError::corrupt(
+            path,
+            limit as u64,
+            "it is longer than it can be",
+        ));
+    }
+    bytes.truncate(read);
+    Ok(Some(bytes))
 }
 
 /// Makes a directory, and those above it, so that a crash cannot take them away again. Names of those that are there

@@ -295,6 +295,21 @@ impl<'a> Administrator<'a> {
         NodeConnection::of_node(self.broker.topology().incarnation())
     }
 
+    /// Removes a node from the cluster, with the queues that live there; nobody looks whether it runs. Done if there is none of this
+    /// name.
+    ///
+    /// # Errors
+    /// Nobody decides.
+    pub fn forget_node(&self, name: &str) -> Result<(), Refusal> {
+        let view = self.view();
+        let mut nodes = view.nodes().filter(|(_, known)| known.joined().is_some());
+        let Some((node, _)) = nodes.find(|(_, known)| *known.name == *name) else {
+            return Ok(());
+        };
+        self.change(Request::ForgetNode { node: *node })?;
+        self.broker.topology().end_transient()
+    }
+
     fn decide(&self, request: Request) -> Result<(), Refusal> {
         match self.draft {
             None => {

@@ -1,5 +1,6 @@
 //! A node that forgets everything, as RabbitMQ's `reset` has it.
 
+use crate::groups::membership::ClusterFile;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -24,7 +25,15 @@ pub fn erase(data_dir: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    Ok(())
+    // Last: with it and without a log the node does not start, and is erased again.
+    let path = ClusterFile::path(data_dir);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let text = format!("{} can't be deleted: {error}", path.display());
+            Err(io::Error::new(error.kind(), text))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -38,10 +47,12 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         assert!(erase(dir.path()).is_err());
         assert!(dir.path().join("log").exists());
+        std::fs::write(dir.path().join("cluster"), "what it knew of its cluster").unwrap();
         broker.close();
         drop(broker);
         erase(dir.path()).unwrap();
         assert!(!dir.path().join("log").exists() && !dir.path().join("queues").exists());
+        assert!(!dir.path().join("cluster").exists());
         erase(dir.path()).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Opens a broker and closes it: what recovery has found gets its threads, and who is below is told whom to tell.
 
 pub mod erase;
+mod founding;
 pub mod repair;
 pub mod resources;
 
@@ -8,6 +9,7 @@ use crate::assembly::resources::QUEUE_MEMORY;
 use crate::broker::Broker;
 use crate::clients::access::THE_NODE;
 use crate::clients::alarms::Monitor;
+use crate::groups::membership::Clustered;
 use crate::messages::dead_letters::DeadLetterPublisher;
 use crate::messages::own_exchanges::publish_notice;
 use crate::node::LogFollower;
@@ -46,9 +48,26 @@ impl Broker {
     /// # Errors
     /// The data directory is locked, not writable or damaged; the text says what to do.
     pub fn open(options: Options) -> Result<Arc<Self>, OpenError> {
+        Self::open_as(options, None)
+    }
+
+    /// The same for a node that is to be one of several. One that has to begin the cluster is alone until
+    /// [`Self::begin_cluster`]; any other is a member when this returns, for which it waits for as long as its companion does.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; or the node is none of the cluster, or not any more.
+    pub fn open_clustered(options: Options, clustered: Clustered) -> Result<Arc<Self>, OpenError> {
+        Self::open_as(options, Some(clustered))
+    }
+
+    fn open_as(options: Options, clustered: Option<Clustered>) -> Result<Arc<Self>, OpenError> {
         let follower = Arc::<Follower>::default();
-        let recovered = recovery::recover(&options, follower.clone())?;
+        let (recovered, cluster) = recovery::recover(&options, clustered.as_ref(), follower.clone())?;
         let broker = Arc::new(Self::new(options, recovered, QUEUE_MEMORY.0));
+        match &cluster {
+            Some(running) => broker.runs(running),
+            None => drop(broker.founds(clustered)),
+        }
         let limit = broker.options().disk_free_limit;
         if limit < DISK_FREE_LIMIT {
             tracing::warn!(
@@ -72,6 +91,8 @@ impl Broker {
             broker.create_defaults()?;
         }
         broker.start(&follower).map_err(OpenError::Thread)?;
+        // Whoever ends before may still ask the others.
+        broker.at_close(move || drop(cluster));
         Ok(broker)
     }
 

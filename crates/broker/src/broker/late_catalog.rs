@@ -59,6 +59,16 @@ impl LateCatalog {
         true
     }
 
+    /// Nobody decides the next request for too long.
+    pub fn give_up_next(&self) -> bool {
+        let Some((_, question)) = self.lock().waiting.pop_front() else {
+            return false;
+        };
+        let reason = "nobody decides".into();
+        question.answer(Err(Refusal::Internal { reason }));
+        true
+    }
+
     /// How many requests wait.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
@@ -308,6 +318,24 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "somebody has to wait while the answer comes"
+    )]
+    fn whoever_may_wait_is_told_what_was_decided_and_takes_no_step_twice() {
+        let stage = Stage::new();
+        stage.session.may_wait();
+        std::thread::scope(|scope| {
+            let declared = scope.spawn(|| stage.session.declare_queue(CHANNEL, queue("q")));
+            stage.late.wait();
+            assert!(stage.late.decide_next(&stage.broker));
+            assert_eq!(declared.join().unwrap().unwrap().value.name, "q");
+        });
+        assert!(!stage.session.must_ask());
+        stage.broker.close();
+    }
+
+    #[test]
     fn a_connection_is_closed_once_the_other_node_has_ended_its_exclusive_queues() {
         let stage = Stage::new();
         for name in ["mine", "mine too"] {
@@ -317,6 +345,9 @@ mod tests {
         }
         let closing = stage.session.close().unwrap();
         assert!(!closing.poll(Waker::noop()));
+        assert!(stage.late.give_up_next());
+        stage.broker.node().pager.wait();
+        assert!(!closing.poll(Waker::noop()), "others are asked again");
         assert!(stage.late.decide_next(&stage.broker));
         stage.broker.node().pager.wait();
         assert!(closing.poll(Waker::noop()));

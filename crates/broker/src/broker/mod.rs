@@ -6,7 +6,7 @@ pub mod open_sessions;
 pub mod passwords;
 pub mod replies;
 pub mod service;
-mod shared_catalog;
+pub(crate) mod shared_catalog;
 pub mod usage;
 
 use crate::broker::open_sessions::OpenSessions;
@@ -21,6 +21,7 @@ use crate::events::firehose::Firehose;
 use crate::events::watchers::Watcher;
 use crate::events::{Events, Happening};
 use crate::groups::catalog::SharedCatalog;
+use crate::groups::membership::Clustered;
 use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
@@ -73,6 +74,8 @@ pub struct Broker {
     passwords: Passwords,
     /// Its members of groups, if it has some.
     groups: OnceLock<Arc<NodeGroups>>,
+    /// It begins a cluster as soon as it is asked to.
+    founds: Mutex<Option<Clustered>>,
     _lock: storage::DirectoryLock,
 }
 
@@ -101,6 +104,7 @@ impl Broker {
             authority: OnceLock::new(),
             passwords: Passwords::new(options.world.clone()),
             groups: OnceLock::new(),
+            founds: Mutex::default(),
             node_name: options.node_name.as_str().into(),
             options,
             _lock: recovered.lock,
@@ -291,10 +295,29 @@ impl Broker {
         self.groups.get()
     }
 
+    /// These are the members that this node has of groups. Once.
+    pub(crate) fn set_groups(&self, groups: Arc<NodeGroups>) {
+        let _ = self.groups.set(groups);
+    }
+
+    /// What it begins a cluster with, once it is asked to; the one before, if there was one.
+    pub(crate) fn founds(&self, with: Option<Clustered>) -> Option<Clustered> {
+        std::mem::replace(
+            &mut *self.founds.lock().unwrap_or_else(PoisonError::into_inner),
+            with,
+        )
+    }
+
+    /// The catalog of several nodes, if this node is one of them.
+    pub fn shared_catalog(&self) -> Option<&Arc<SharedCatalog>> {
+        self.topology.shared()
+    }
+
     /// The catalog is that of several nodes from now on: it becomes what a group of this node has, which others may join.
     /// What is asked meanwhile waits. Once; whoever calls this has it told of ticks and frames.
     pub fn share_catalog(self: &Arc<Self>, sharing: Sharing) -> Arc<SharedCatalog> {
-        let follower = Arc::new(CatalogFollower(Arc::downgrade(self)));
+        let follower = CatalogFollower::new(None);
+        follower.connect(self);
         self.topology.share(sharing, follower)
     }
 

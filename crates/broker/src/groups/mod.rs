@@ -43,6 +43,7 @@ mod journal;
 mod member;
 mod member_journal;
 mod member_record;
+pub mod membership;
 mod node_groups;
 mod replay;
 mod replicated;

@@ -112,7 +112,7 @@ impl Found {
     }
 
     /// Whether there are contents: the member has begun.
-    pub(super) fn has_begun(&self) -> bool {
+    pub fn has_begun(&self) -> bool {
         self.kept.checkpoint.is_some()
     }
 

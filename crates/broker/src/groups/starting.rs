@@ -9,7 +9,7 @@ use super::member_record::Head;
 use super::node_groups::NodeGroups;
 use super::replay::ReplayedMember;
 use super::replicated::Replicated;
-use super::start::{NotOpened, Terms};
+use super::start::{Found, Identity, NotOpened, Terms};
 use crate::node::journal::NodeLog;
 use crate::node::pager::stored_place;
 use bytes::Bytes;
@@ -97,6 +97,25 @@ impl<M: Replicated> Starting<M> {
         let member: Weak<dyn Member> = Arc::downgrade(&member);
         let opened = groups.open(group, self.recovered, member);
         opened.map_err(NotOpened::Damaged).map(|()| hosted)
+    }
+}
+
+impl Found {
+    /// Opens the member of which the log has this, or a new one. For several, [`read_together`] reads the log once.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn open<M: Replicated>(
+        self,
+        groups: &Arc<NodeGroups>,
+        identity: Identity,
+        settings: M::Settings,
+        act: Act<M::Effect>,
+    ) -> Result<Arc<Hosted<M>>, NotOpened> {
+        let mut starting = [self.begin(groups, identity, settings)];
+        read_together(&groups.node().log, &mut starting);
+        let [starting] = starting;
+        starting.and_then(|starting| starting.finish(act))
     }
 }
 

@@ -128,6 +128,8 @@ pub enum OpenError {
     Catalog(catalog::Refusal),
     /// A thread could not be started.
     Thread(std::io::Error),
+    /// The node is one of several and can't be, or it isn't and its data directory is that of one: the text says what to do.
+    Clustered(String),
 }
 
 impl std::fmt::Display for OpenError {
@@ -148,6 +150,7 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Catalog(refusal) => write!(f, "the node's start cannot be recorded: {refusal}"),
             Self::Defaults(refusal) => write!(f, "the default user cannot be created: {refusal}"),
+            Self::Clustered(text) => f.write_str(text),
             Self::Thread(error) => write!(f, "a thread cannot be started: {error}"),
         }
     }

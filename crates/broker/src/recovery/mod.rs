@@ -1,12 +1,14 @@
 //! Start-up: one pass over the log rebuilds the catalog and every durable queue.
 
 mod losses;
+pub(crate) mod member;
 mod replay;
 mod unknown;
 
 pub use losses::{Losses, QueueLoss};
 
 use crate::broker::Recovered;
+use crate::groups::membership::{Clustered, Stage};
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles, segment_owner, stored_place};
 use crate::node::replayed::Replayed;
@@ -15,8 +17,9 @@ use crate::options::{OpenError, Options};
 use crate::queues::{JournalOf, Queue, QueueEvents, Registry, queue_type};
 use crate::topology::Topology;
 use crate::topology::caches::Caches;
-use catalog::QueueKind;
+use catalog::{Catalog, QueueKind};
 use losses::{accept, describe};
+use member::{Opens, RunningCluster};
 use model::words::counted;
 use model::{Machine, QueueId};
 use queue::seen::Seen;
@@ -34,13 +37,19 @@ pub(crate) const LOG: &str = "log";
 pub(crate) const SET_ASIDE: &str = "set-aside";
 
 /// Opens the data directory and replays it.
-pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<Recovered, OpenError> {
+pub fn recover(
+    options: &Options,
+    clustered: Option<&Clustered>,
+    queue_events: Arc<dyn QueueEvents>,
+) -> Result<(Recovered, Option<RunningCluster>), OpenError> {
     let fs = options.world.files();
     let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
     let replay = RefCell::new(Replay::new());
     let log_events = LogEvents::default();
-    let (log, segments) = open_files(&fs, options, &log_events, &replay).map_err(OpenError::Storage)?;
-    let replay = replay.into_inner();
+    let must_exist = clustered.is_some_and(|clustered| clustered.file.stage == Stage::Member);
+    let opened = open_files(&fs, options, must_exist, &log_events, &replay);
+    let (log, segments) = opened.map_err(OpenError::Storage)?;
+    let mut replay = replay.into_inner();
     if let Some((journal, position)) = replay.unreadable {
         return Err(OpenError::Unreadable {
             journal,
@@ -60,6 +69,7 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
     );
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
+    let (opens, found) = member::opens(&mut replay, &node, clustered)?;
     let Replay {
         mut catalog,
         queues: mut replayed,
@@ -67,8 +77,16 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
         unknown,
         ..
     } = replay;
-    catalog.machine.recovered(node.log.recovery().clean);
-    let given_out = catalog.machine.next_queue();
+    let (mut given_out, mut cluster) = (QueueId(u64::MAX), None);
+    if let (Opens::Member, Some(clustered)) = (opens, clustered) {
+        let running = member::begin(&node, found, clustered)?;
+        let (incarnation, view) = running.enter(clustered)?;
+        catalog = Replayed::new(Catalog::of(view));
+        cluster = Some((running, incarnation));
+    } else {
+        catalog.machine.recovered(node.log.recovery().clean);
+        given_out = catalog.machine.next_queue();
+    }
     let (machine, journal) = catalog.into_parts(&node.log, JournalOf::Catalog.id());
     let remembered = Arc::new(Caches::new(node.clone()));
     let topology = Topology::new(
@@ -78,9 +96,17 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
         node.clone(),
         remembered.clone(),
     );
-    topology
-        .start_node(&options.node_name)
-        .map_err(OpenError::Catalog)?;
+    let cluster = match cluster {
+        Some((running, incarnation)) => {
+            topology.belong_to(running.catalog.clone(), incarnation);
+            Some(running)
+        }
+        None => {
+            let started = topology.start_node(&options.node_name);
+            started.map_err(OpenError::Catalog)?;
+            None
+        }
+    };
     let view = topology.view();
     let left = not_in(&view, &mut replayed, &mut caches);
     let set_aside =
@@ -89,14 +115,15 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
     restore_caches(&topology, caches, &node);
     restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
     sweep(&node, options);
-    Ok(Recovered {
+    let recovered = Recovered {
         node,
         log_events,
         queues,
         caches: remembered,
         topology,
         lock,
-    })
+    };
+    Ok((recovered, cluster))
 }
 
 /// Takes out what was replayed of queues that do not exist.
@@ -115,11 +142,11 @@ fn not_in(view: &catalog::View, queues: &mut Queues, caches: &mut BTreeMap<Queue
 }
 
 /// How this node's log is opened.
-fn log_options(options: &Options, segments: &Segments) -> LogOptions {
+fn log_options(options: &Options, segments: &Segments, must_exist: bool) -> LogOptions {
     LogOptions {
         quarantine: options.set_aside.is_some(),
         // Without a log nobody would know what the segments hold, and they would be swept away.
-        must_exist: !segments.is_empty(),
+        must_exist: must_exist || !segments.is_empty(),
         ..options.log.clone()
     }
 }
@@ -127,6 +154,7 @@ fn log_options(options: &Options, segments: &Segments) -> LogOptions {
 fn open_files(
     fs: &Arc<dyn FileSystem>,
     options: &Options,
+    must_exist: bool,
     events: &LogEvents,
     replay: &RefCell<Replay>,
 ) -> Result<(Arc<NodeLog>, Arc<Segments>), StorageError> {
@@ -139,7 +167,7 @@ fn open_files(
     let log = Log::open_if(
         options.world.clone(),
         &options.data_dir.join(LOG),
-        log_options(options, &segments),
+        log_options(options, &segments, must_exist),
         events.clone(),
         &mut |journal, position, payload| replay.borrow_mut().take(journal, position, payload),
         &mut |recovery| match repairs {

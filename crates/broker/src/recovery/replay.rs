@@ -1,5 +1,7 @@
 //! What replay makes of the log: the machines, and what their journals miss.
 
+use crate::groups::Found;
+use crate::groups::handover::{Note, Whose};
 use crate::node::journal::{Entry, entry};
 use crate::node::replayed::Replayed;
 use crate::queues::{JournalOf, Replaying};
@@ -7,7 +9,7 @@ use catalog::Catalog;
 use model::{QueueId, QueueSettings};
 use queue::seen::{Seen, SeenSettings};
 use std::collections::{BTreeMap, BTreeSet};
-use storage::{JournalId, Position};
+use storage::{JournalId, Kind, Position};
 
 /// Queues under replay, by their journals.
 pub(super) type Queues = BTreeMap<JournalId, Box<dyn Replaying>>;
@@ -15,6 +17,10 @@ pub(super) type Queues = BTreeMap<JournalId, Box<dyn Replaying>>;
 /// Everything that replay collects.
 pub(super) struct Replay {
     pub catalog: Replayed<Catalog<u64>>,
+    /// Whose the catalog is: this node's, or a group's.
+    pub catalog_whose: Whose,
+    /// What there is of groups, by their numbers.
+    pub groups: BTreeMap<u64, Found>,
     pub queues: Queues,
     pub caches: BTreeMap<QueueId, Replayed<Seen>>,
     /// Journals of kinds that this version does not know.
@@ -26,6 +32,8 @@ impl Replay {
     pub(super) fn new() -> Self {
         Self {
             catalog: Replayed::new(Catalog::new()),
+            catalog_whose: Whose::default(),
+            groups: BTreeMap::new(),
             queues: BTreeMap::new(),
             caches: BTreeMap::new(),
             unknown: BTreeSet::new(),
@@ -40,13 +48,25 @@ impl Replay {
     }
 
     fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
+        if let Kind::GROUP | Kind::HARD_STATE | Kind::MEMBER = journal.kind {
+            let found = self.groups.entry(journal.number).or_default();
+            found.take(journal.kind, position, payload);
+            return Some(());
+        }
         let Some(of) = JournalOf::known(journal) else {
             self.unknown.insert(journal);
             return Some(());
         };
         match (entry(payload)?, of) {
             (Entry::Record(index, record), JournalOf::Catalog) => {
+                self.catalog_whose.record();
                 self.catalog.record(index, position, record)
+            }
+            (Entry::Note(note), JournalOf::Catalog) => {
+                self.catalog_whose.note(Note::decode(note)?);
+                // Of what was handed over to a group, nothing is left.
+                self.catalog = Replayed::new(Catalog::new());
+                Some(())
             }
             (Entry::Record(index, record), JournalOf::Cache(id)) => {
                 let any = SeenSettings {
@@ -57,7 +77,8 @@ impl Replay {
                 let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
                 cache.record(index, position, record)
             }
-            (Entry::Local(_) | Entry::Note(_), JournalOf::Catalog | JournalOf::Cache(_)) => None,
+            (Entry::Local(_), JournalOf::Catalog) => None,
+            (Entry::Local(_) | Entry::Note(_), JournalOf::Cache(_)) => None,
             (entry, JournalOf::Queue(made, _)) => {
                 let queue = self.queues.entry(journal);
                 let queue = queue.or_insert_with(|| made.replay(durable()));

@@ -49,7 +49,7 @@ pub(super) fn sort_out(
     }
     let to = set_aside_dir(node, options).join("journals");
     let which = |journal| unknown.contains(&journal);
-    let log_options = log_options(options, &node.segments);
+    let log_options = log_options(options, &node.segments, false);
     let dir = options.data_dir.join(LOG);
     let told = storage::set_journals_aside(fs.as_ref(), &dir, &log_options, &which, &to)?;
     for SetAside {

@@ -387,6 +387,11 @@ impl Session {
         true
     }
 
+    /// Whoever uses the session does so on threads that may wait for the catalog: no step comes back undecided from now on.
+    pub fn may_wait(&self) {
+        self.undecided.wait();
+    }
+
     pub(crate) fn undecided(&self) -> &Undecided {
         &self.undecided
     }

@@ -4,11 +4,16 @@
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::topology::{Answered, Decision};
 use catalog::Refusal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The step of a session that waits for the catalog, if one does.
 #[derive(Default)]
-pub struct Undecided(Mutex<Option<Step>>);
+pub struct Undecided {
+    step: Mutex<Option<Step>>,
+    /// Whoever takes the steps may wait for the catalog.
+    waits: AtomicBool,
+}
 
 struct Step {
     /// Whose step it is: one of another channel was given up.
@@ -19,10 +24,16 @@ struct Step {
 }
 
 impl Undecided {
+    /// From now on steps are taken on threads that may wait, and come back decided.
+    pub fn wait(&self) {
+        self.waits.store(true, Ordering::Relaxed);
+    }
+
     /// What the catalog decided, or [`Refusal::Undecided`] if that comes later: the outbox is told then.
     pub fn answer(&self, outbox: &Arc<Outbox>, channel: ChannelId, decision: Decision) -> Answered {
         let awaited = match decision {
             Decision::Made(answered) => return answered,
+            awaited if self.waits.load(Ordering::Relaxed) => return awaited.wait(),
             awaited => awaited,
         };
         let answered = Arc::<Mutex<Option<Answered>>>::default();
@@ -64,6 +75,6 @@ impl Undecided {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Step>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.step.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -65,7 +65,8 @@ impl Question {
         }
     }
 
-    fn wait(&self) -> Answered {
+    /// Waits for the answer, on a thread that may wait.
+    pub(crate) fn wait(&self) -> Answered {
         let is_open = |state: &mut State| matches!(state, State::Open);
         let state = self.answered.wait_while(self.lock(), is_open);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);

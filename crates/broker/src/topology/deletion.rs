@@ -4,7 +4,7 @@ use super::decision::{Answered, Decision};
 use super::{Asker, Topology};
 use crate::clients::outbox::Ticket;
 use crate::node::promise::Promise;
-use catalog::{Answer, NodeConnection, Refusal, Request};
+use catalog::{Answer, NodeConnection, Refusal, RefusalKind, Request};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -88,9 +88,13 @@ impl Deletion {
         self
     }
 
-    /// Takes an answer: true if nothing is left to be asked.
-    fn is_over(&mut self, answered: &Answered) -> bool {
+    /// Takes an answer: true if nothing is left to be asked. `is_late` says that others decide: if they can't, somebody who waits
+    /// is told, and for a connection that is gone they are asked again, since nobody else would ask.
+    fn is_over(&mut self, answered: &Answered, is_late: bool) -> bool {
         match (&mut self.of, answered.as_ref().map(|done| &done.value)) {
+            (Doomed::ExclusiveTo(_), Err(refusal)) if is_late && refusal.kind() == RefusalKind::Internal => {
+                return false;
+            }
             (_, Err(refusal)) => warn(&self.of.label(), refusal),
             (Doomed::Queue { is_bare, .. }, Ok(answer)) if !*is_bare => {
                 *is_bare = *answer != Answer::Cleared(BINDINGS_PART);
@@ -129,7 +133,9 @@ impl Topology {
         go_on: impl FnOnce(Deletion) + Send + 'static,
     ) -> Option<Deletion> {
         loop {
-            let answered = match deletion.answered.take() {
+            let late = deletion.answered.take();
+            let is_late = late.is_some();
+            let answered = match late {
                 Some(answered) => answered,
                 None => match self.ask(None, deletion.actor(), || Ok(()), deletion.of.next_part()) {
                     Decision::Made(answered) => answered,
@@ -139,7 +145,7 @@ impl Topology {
                     }
                 },
             };
-            if deletion.is_over(&answered) {
+            if deletion.is_over(&answered, is_late) {
                 self.end_deletion(deletion, answered);
                 return None;
             }

@@ -395,6 +395,14 @@ impl Topology {
         if let Answer::Started(incarnation) = started.wait()?.value {
             self.incarnation.get_or_init(|| incarnation);
         }
+        self.end_transient()
+    }
+
+    /// Deletes what ended with a run of a node, or with a node that was forgotten, some objects at a time.
+    ///
+    /// # Errors
+    /// Nobody decides.
+    pub fn end_transient(&self) -> Result<(), Refusal> {
         let at_most = ENDED_PART;
         let ended = || self.decide(None, Request::EndTransient { at_most }).wait();
         while ended()?.value == Answer::Cleared(at_most) {}

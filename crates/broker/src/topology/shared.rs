@@ -9,7 +9,7 @@ use crate::groups::{Identity, NodeGroups, member_journal};
 use crate::node::promise::{Batches, Promise};
 use crate::queues::JournalOf;
 use catalog::shared::{Contents, Happened};
-use catalog::{Effect, Request, View};
+use catalog::{Effect, Incarnation, Request, View};
 use cluster::NodeId;
 use model::{Index, Journaled};
 use std::collections::BTreeSet;
@@ -112,6 +112,19 @@ impl Topology {
         drop(host);
         let _ = self.shared.set(shared.clone());
         shared
+    }
+
+    /// What exists is decided by several nodes from the start on, and this is the run of this node that they know of. Once,
+    /// before anything is asked.
+    pub fn belong_to(&self, shared: Arc<SharedCatalog>, incarnation: Incarnation) {
+        let _ = self.leader.set(Arc::new(Leader(shared.clone())));
+        let _ = self.shared.set(shared);
+        self.incarnation.get_or_init(|| incarnation);
+    }
+
+    /// The catalog of several nodes, if this one is of them.
+    pub fn shared(&self) -> Option<&Arc<SharedCatalog>> {
+        self.shared.get()
     }
 
     /// See [`crate::Broker::is_stale`].

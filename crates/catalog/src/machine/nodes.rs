@@ -98,8 +98,8 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
-    /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their bindings go with them; an exchange that
-    /// loses its last binding by that stays, as in RabbitMQ.
+    /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their
+    /// bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ.
     pub(super) fn end_transient(&mut self, at_most: usize, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         let queues = self.ended_queues(at_most);
         let exchanges = self.ended_exchanges(at_most - queues.len());

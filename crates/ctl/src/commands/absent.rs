@@ -187,9 +187,6 @@ pub const COMMANDS: &[Command] = table! {
     [Ctl] Erlang "exec" 0 64 "<expression> [--offline]"; "Evaluates Elixir"; ["offline"] runtime;
     [Ctl] Erlang "force_boot" 0 64 ""; "Starts a node of a cluster alone"; [] cluster;
     [Ctl] Erlang "force_standalone_khepri_boot" 0 64 ""; "Starts a node of a cluster alone"; [] cluster;
-    [Ctl] Erlang "join_cluster" 0 64 "<existing_cluster_member>"; "Joins a cluster"; ["disc"] cluster;
-    [Ctl] Erlang "forget_cluster_node" 0 64 "<existing_cluster_member_node>"; "Removes a node from the cluster";
-        ["offline"] not_a_member;
     [Ctl] Erlang "rename_cluster_node" 0 64 "<old> <new>"; "Renames nodes of a cluster"; [] cluster;
     [Ctl] Erlang "update_cluster_nodes" 0 64 "<node>"; "Updates the nodes of a cluster"; [] cluster;
     [Ctl] Erlang "rotate_logs" 0 64 ""; "Rotates logs; deprecated";
@@ -441,16 +438,6 @@ fn cluster(ask: &Ask<'_>) -> Answer {
         UNAVAILABLE,
         format!("{name} is for clusters; this version runs a single node"),
     ))
-}
-
-fn not_a_member(ask: &Ask<'_>) -> Answer {
-    if ask.line.has("offline") {
-        let text = "Error: this command requires the target node to be stopped.";
-        return Err(Failure::plain(USAGE, text));
-    }
-    ask.say(format!("Removing node {} from the cluster", ask.word(0)));
-    let reason = "{:not_a_cluster_node, ~c\"The node selected is not in the cluster.\"}";
-    Err(Failure::error(UNAVAILABLE, reason))
 }
 
 fn name<'a>(ask: &Ask<'a>) -> &'a str {

@@ -16,8 +16,33 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Nodes, "reset", (0, 0), "", reset)
         .about("Deletes all definitions and messages of a node that stop_app stopped"),
     Command::new(Nodes, "force_reset", (0, 0), "", force_reset)
-        .about("Does what reset does: a single node asks no other"),
+        .about("Does what reset does: no other node is asked"),
 ];
+
+/// Has the next start ask a node to be let into its cluster.
+///
+/// # Errors
+/// The broker runs, or it can't be.
+pub fn join(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.word(0);
+    ask.say(format!("Clustering node {} with {node}", ask.node()));
+    refuse_running(ask)?;
+    let answer = ask.call(
+        "PUT",
+        &format!("{APPLICATION}/cluster"),
+        Some(&json!({ "node": node })),
+    )?;
+    ask.accepted(&answer)?;
+    Ok(Output::Done)
+}
+
+fn refuse_running(ask: &Ask<'_>) -> Result<(), Failure> {
+    if is_running(ask)? {
+        let text = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'.";
+        return Err(Failure::plain(USAGE, text));
+    }
+    Ok(())
+}
 
 /// Whether the broker runs, and which process it is.
 ///
@@ -83,10 +108,7 @@ fn start(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn forget(ask: &Ask<'_>) -> Result<Output, Failure> {
-    if is_running(ask)? {
-        let text = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'.";
-        return Err(Failure::plain(USAGE, text));
-    }
+    refuse_running(ask)?;
     ask.delete(APPLICATION)?;
     Ok(Output::Done)
 }

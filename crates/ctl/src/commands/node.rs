@@ -2,12 +2,12 @@
 
 mod wait;
 
-use super::{number, text, this_node};
+use super::{nodes, number, text, this_node};
 use crate::ask::{Ask, encode, is_stopped};
 use crate::command::{
     Command, Section::Cluster, Section::Configuration, Section::Monitoring, Section::Nodes,
 };
-use crate::failure::{BAD_VALUE, Failure};
+use crate::failure::{BAD_VALUE, Failure, USAGE};
 use crate::output::Output;
 use crate::tool::Tool;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         cluster_status,
     )
-    .about("Shows the nodes of the cluster: this one")
+    .about("Shows the nodes of the cluster, and which of them run")
     .of(BOTH),
     Command::new(
         Cluster,
@@ -79,7 +79,25 @@ pub const COMMANDS: &[Command] = &[
         "<count> [--timeout <timeout>]",
         wait::await_online_nodes,
     )
-    .about("Waits until the given number of nodes is online; this is a single node"),
+    .about("Waits until the given number of nodes is online"),
+    Command::new(
+        Cluster,
+        "join_cluster",
+        (1, 1),
+        "[--disc] <existing_cluster_member>",
+        super::application::join,
+    )
+    .about("Has a node that stop_app stopped join another one's cluster at its next start")
+    .options(&["disc"]),
+    Command::new(
+        Cluster,
+        "forget_cluster_node",
+        (1, 1),
+        "[--offline] <existing_cluster_member_node>",
+        forget_node,
+    )
+    .about("Removes a node that does not run from the cluster, with the queues that live there")
+    .options(&["offline"]),
     Command::new(Cluster, "set_cluster_name", (1, 1), "<name>", set_cluster_name)
         .about("Sets the cluster name"),
     Command::new(
@@ -434,6 +452,14 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
         .map(|listener| format!("Node: {name}, {}", listener_line(listener).replacen('I', "i", 1)))
         .collect();
     let one = |text: String| [text];
+    let nodes = nodes(ask)?;
+    let names = |runs: bool| -> Vec<String> {
+        let wanted = nodes
+            .iter()
+            .filter(|node| !runs || node["running"] == json!(true));
+        wanted.map(|node| text(node, "name").to_owned()).collect()
+    };
+    let (disk_nodes, running_nodes) = (names(false), names(true));
     let basics = [
         format!("Cluster name: {}", text(&overview, "cluster_name")),
         format!("Total CPU cores available cluster-wide: {cores}"),
@@ -444,8 +470,8 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
             [] => part("Basics", &basics),
             tags => format!("{}\n{}", part("Basics", &basics), part("Cluster Tags", tags)),
         },
-        part("Disk Nodes", &one(name.to_owned())),
-        part("Running Nodes", &one(name.to_owned())),
+        part("Disk Nodes", &disk_nodes),
+        part("Running Nodes", &running_nodes),
         part(
             "Versions",
             &one(format!(
@@ -468,11 +494,22 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
     ];
     let value = json!({
         "alarms": [], "cluster_tags": if tags.is_empty() { json!([]) } else { overview["cluster_tags"].clone() }, "cluster_name": overview["cluster_name"], "cpu_cores": {name: cores},
-        "disk_nodes": [name], "running_nodes": [name], "partitions": {}, "listeners": {name: listeners},
+        "disk_nodes": disk_nodes, "running_nodes": running_nodes, "partitions": {}, "listeners": {name: listeners},
         "versions": {name: {"rabbitmq_name": overview["product_name"], "rabbitmq_version": version, "erlang_version": ""}},
         "maintenance_status": {name: "not under maintenance"}, "feature_flags": [],
     });
     Ok(Output::Told(told.join("\n"), value))
+}
+
+fn forget_node(ask: &Ask<'_>) -> Result<Output, Failure> {
+    if ask.line.has("offline") {
+        let text = "Error: this command requires the target node to be stopped.";
+        return Err(Failure::plain(USAGE, text));
+    }
+    let name = ask.word(0);
+    ask.say(format!("Removing node {name} from the cluster"));
+    ask.delete(&format!("/leveret/nodes/{}", encode(name)))?;
+    Ok(Output::Done)
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::lane::New;
 use super::node::{Guest, LinkNode, Peer};
 use super::outgoing::Outgoing;
+use super::question::{Awaited, QUESTION_LIMIT, Reply};
 use crate::connection::{Connection, Millis};
 use crate::output::Output;
 use broker::{Event, Outbox};
 use bytes::Bytes;
 use protocol::link::{
     Choice, Dialled, FrameReader, Greeting, Handshake, Lane, LinkNumber, Present, Progress, Received,
-    Refusal, Refused, Small, choose, put_small, settle,
+    Refusal, Refused, Small, choose, put_head, put_small, settle,
 };
 use std::sync::Arc;
 use std::task::Waker;
@@ -22,8 +23,14 @@ const HANDSHAKE: Millis = 5_000;
 /// With so many bytes of answers to heartbeats waiting nothing more is read: nobody asks so much.
 const ANSWERS: usize = 4_096;
 
+/// How long a question may wait for its answer, in milliseconds.
+const ANSWER: Millis = 10_000;
+
 /// How a dial ended: the link is used, or why not.
 pub(super) type Outcome = Result<(), Refused>;
+
+/// How a question ended: with its answer, or why there is none.
+pub(super) type Answered = Result<Bytes, Refused>;
 
 /// One end of a link.
 pub(super) struct LinkConnection {
@@ -43,6 +50,8 @@ pub(super) struct LinkConnection {
 enum State {
     Greeting(Box<Introduction>),
     Linked(Linked),
+    /// Somebody who has no link asks, or this end does.
+    Questioned(Box<Questioned>),
     Over,
 }
 
@@ -50,12 +59,47 @@ enum State {
 struct Introduction {
     handshake: Handshake,
     until: Millis,
-    /// Whom this end has dialled, and who waits for how that ends.
-    dialled: Option<(Arc<Peer>, oneshot::Sender<Outcome>)>,
+    /// What this end has dialled for.
+    dialled: Option<Purpose>,
     /// Of the end that was dialled.
     _guest: Option<Guest>,
     /// Something has come.
     spoken: bool,
+}
+
+/// What a connection was dialled for, and who waits for how that ends.
+enum Purpose {
+    /// A link with a peer.
+    Link(Arc<Peer>, oneshot::Sender<Outcome>),
+    /// The answer to this question.
+    Question(Bytes, oneshot::Sender<Answered>),
+}
+
+impl Purpose {
+    /// It comes to nothing.
+    fn fail(self, refused: Refused) {
+        // Nobody waits once the node stops.
+        match self {
+            Self::Link(_, outcome) => drop(outcome.send(Err(refused))),
+            Self::Question(_, outcome) => drop(outcome.send(Err(refused))),
+        }
+    }
+}
+
+/// A question on its way.
+struct Questioned {
+    reader: FrameReader,
+    until: Millis,
+    end: QuestionEnd,
+}
+
+enum QuestionEnd {
+    /// This end has asked.
+    Asks(Option<oneshot::Sender<Answered>>),
+    /// This node is about to ask.
+    IsAsked(Box<str>),
+    /// What was asked is to be answered.
+    Answers(Arc<Awaited>),
 }
 
 /// A link that is used.
@@ -113,7 +157,7 @@ impl LinkConnection {
         outcome: oneshot::Sender<Outcome>,
     ) -> Result<impl FnOnce(Millis) -> Box<dyn Connection>, String> {
         let greeting = node.greeting(Some(Dialled {
-            lane,
+            lane: Some(lane),
             number: node.next_number(),
             knows: peer.lane(lane).knows(),
         }))?;
@@ -127,7 +171,39 @@ impl LinkConnection {
             connection.state = State::Greeting(Box::new(Introduction {
                 handshake,
                 until: now + HANDSHAKE,
-                dialled: Some((peer, outcome)),
+                dialled: Some(Purpose::Link(peer, outcome)),
+                _guest: None,
+                spoken: true,
+            }));
+            Box::new(connection)
+        })
+    }
+
+    /// Of a node that asks another one, of this name, something; `outcome` is told the answer, or dropped.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn asks(
+        node: Arc<LinkNode>,
+        name: &str,
+        binding: Option<&[u8; 32]>,
+        (question, outcome): (Bytes, oneshot::Sender<Answered>),
+    ) -> Result<impl FnOnce(Millis) -> Box<dyn Connection> + use<>, String> {
+        let greeting = node.greeting(Some(Dialled {
+            lane: None,
+            number: 0,
+            knows: LinkNumber::default(),
+        }))?;
+        let mut connection = Self::new(node, name.to_owned(), binding.is_some(), 0);
+        let secret = connection.node.secret.clone();
+        let out = connection.outgoing.between();
+        let handshake = Handshake::dial(greeting, name, secret, bound(binding), out);
+        Ok(move |now| -> Box<dyn Connection> {
+            connection.turned = now;
+            connection.state = State::Greeting(Box::new(Introduction {
+                handshake,
+                until: now + HANDSHAKE,
+                dialled: Some(Purpose::Question(question, outcome)),
                 _guest: None,
                 spoken: true,
             }));
@@ -200,8 +276,37 @@ impl LinkConnection {
                 .welcome(&mut welcome)
                 .inspect_err(|_| out.append(&mut welcome))?;
         }
+        let asking = handshake
+            .peer()
+            .filter(|peer| peer.dialled.is_some_and(|it| it.lane.is_none()));
+        let asks = match (&mut introduction.dialled, asking) {
+            (Some(Purpose::Question(question, _)), _) => {
+                let question = std::mem::take(question);
+                // It is no longer than a frame may be.
+                let _ = put_head(std::slice::from_ref(&question), out);
+                out.extend_from_slice(&question);
+                true
+            }
+            (None, Some(peer)) => {
+                out.append(&mut welcome);
+                let end = QuestionEnd::IsAsked(peer.name.clone());
+                self.state = State::Questioned(Questioned::new(end, now));
+                return Ok(());
+            }
+            _ => false,
+        };
+        if asks {
+            if let State::Greeting(introduction) = std::mem::replace(&mut self.state, State::Over)
+                && let Some(Purpose::Question(_, outcome)) = introduction.dialled
+            {
+                let end = QuestionEnd::Asks(Some(outcome));
+                self.state = State::Questioned(Questioned::new(end, now));
+            }
+            return Ok(());
+        }
         let used = match (&introduction.dialled, handshake.peer()) {
-            (Some((peer, _)), Some(greeting)) => Ok((peer.clone(), greeting.clone())),
+            (Some(Purpose::Link(peer, _)), Some(greeting)) => Ok((peer.clone(), greeting.clone())),
+            (Some(Purpose::Question(..)), _) => Err(Refusal::Rubbish),
             (None, Some(greeting)) => {
                 let peer = self.node.peer(&greeting.name).ok_or(Refusal::Stranger);
                 peer.map(|peer| (peer, greeting.clone()))
@@ -233,7 +338,7 @@ impl LinkConnection {
             }),
         );
         if let State::Greeting(introduction) = former
-            && let Some((_, outcome)) = introduction.dialled
+            && let Some(Purpose::Link(_, outcome)) = introduction.dialled
         {
             // Nobody waits once the node stops.
             let _ = outcome.send(Ok(()));
@@ -257,7 +362,7 @@ impl LinkConnection {
         };
         match introduction.dialled {
             // Who has dialled logs it.
-            Some((_, outcome)) => drop(outcome.send(Err(refused))),
+            Some(purpose) => purpose.fail(refused),
             None if refused.why.is_usual() || refused.why == Refusal::Stopping || !introduction.spoken => {
                 tracing::debug!(area = "links", "no link with {}: {refused}", self.at);
             }
@@ -268,6 +373,66 @@ impl LinkConnection {
                 let line = format!("no link with a node at {host}{name}: {refused}");
                 self.node.tell_of(&format!("{host} {:?}", refused.why), &line);
             }
+        }
+    }
+
+    /// Takes bytes of a question, or of the answer to one.
+    fn question(&mut self, bytes: &[u8]) -> usize {
+        let State::Questioned(questioned) = &mut self.state else {
+            return bytes.len();
+        };
+        let (taken, received) = match questioned.reader.read(bytes) {
+            Ok(read) => read,
+            Err(fault) => {
+                self.end_question(Refused::here(fault.refusal()));
+                return bytes.len();
+            }
+        };
+        match (received, &mut questioned.end) {
+            (None, _) => {}
+            (Some(Received::Goodbye(why)), _) => {
+                let refused = Refused {
+                    by_peer: true,
+                    ..Refused::here(why.unwrap_or(Refusal::Stopping))
+                };
+                self.end_question(refused);
+            }
+            (Some(Received::Data(answer)), QuestionEnd::Asks(outcome)) => {
+                if let Some(outcome) = outcome.take() {
+                    // Nobody waits once the node stops.
+                    let _ = outcome.send(Ok(answer));
+                }
+                self.state = State::Over;
+            }
+            (Some(Received::Data(question)), QuestionEnd::IsAsked(name)) => {
+                let (reply, awaited) = Reply::new();
+                let name = std::mem::take(name);
+                questioned.end = QuestionEnd::Answers(awaited);
+                match self.node.receiver() {
+                    Some(receiver) => receiver.asked(&name, question, reply),
+                    None => drop(reply),
+                }
+            }
+            (Some(_), _) => self.end_question(Refused::here(Refusal::Rubbish)),
+        }
+        taken
+    }
+
+    /// A question ends without an answer.
+    fn end_question(&mut self, refused: Refused) {
+        let State::Questioned(questioned) = std::mem::replace(&mut self.state, State::Over) else {
+            return;
+        };
+        if !refused.by_peer {
+            put_small(Small::Goodbye(refused.why), self.outgoing.between());
+        }
+        match questioned.end {
+            QuestionEnd::Asks(Some(outcome)) => drop(outcome.send(Err(refused))),
+            _ => tracing::debug!(
+                area = "links",
+                "a question of {} has no answer: {refused}",
+                self.at
+            ),
         }
     }
 
@@ -347,7 +512,8 @@ fn use_link(
         return Err(Refusal::Stale);
     }
     let by_peer = greeting.dialled.is_some();
-    let Some(dialled) = greeting.dialled.or(me.dialled) else {
+    let dialled = greeting.dialled.or(me.dialled);
+    let Some((dialled, lane)) = dialled.and_then(|dialled| Some((dialled, dialled.lane?))) else {
         return Err(Refusal::Rubbish);
     };
     let number = LinkNumber {
@@ -372,8 +538,18 @@ fn use_link(
             false => settle(present, incarnation, node.name < peer.name),
         }
     };
-    peer.lane(dialled.lane).take(new, chosen, &node.receiver())?;
-    Ok((peer, dialled.lane, epoch))
+    peer.lane(lane).take(new, chosen, &node.receiver())?;
+    Ok((peer, lane, epoch))
+}
+
+impl Questioned {
+    fn new(end: QuestionEnd, now: Millis) -> Box<Self> {
+        Box::new(Self {
+            reader: FrameReader::new(QUESTION_LIMIT),
+            until: now + ANSWER,
+            end,
+        })
+    }
 }
 
 impl Linked {
@@ -432,7 +608,9 @@ impl Connection for LinkConnection {
         let taken = self.greet_or_read(bytes, 0, now);
         match self.state {
             // What stands behind a handshake is of the link that it led to.
-            State::Linked(_) if taken < bytes.len() => self.greet_or_read(bytes, taken, now),
+            State::Linked(_) | State::Questioned(_) if taken < bytes.len() => {
+                self.greet_or_read(bytes, taken, now)
+            }
             _ => taken,
         }
     }
@@ -456,6 +634,24 @@ impl Connection for LinkConnection {
                 }
             }
             State::Greeting(_) if stops => self.refuse(Refusal::Stopping),
+            State::Questioned(_) if stops => self.end_question(Refused::here(Refusal::Stopping)),
+            State::Questioned(questioned) => {
+                let awaited = match &questioned.end {
+                    QuestionEnd::Answers(awaited) => awaited.look(waker),
+                    _ => None,
+                };
+                match awaited {
+                    Some(Some(answer)) => {
+                        let out = self.outgoing.between();
+                        // It is no longer than a frame may be.
+                        let _ = put_head(std::slice::from_ref(&answer), out);
+                        out.extend_from_slice(&answer);
+                        self.state = State::Over;
+                    }
+                    Some(None) => self.end_question(Refused::here(Refusal::Stranger)),
+                    None => {}
+                }
+            }
             _ => {}
         }
         if let State::Over = self.state {
@@ -474,6 +670,7 @@ impl Connection for LinkConnection {
     fn next_tick(&self) -> Option<Millis> {
         match &self.state {
             State::Greeting(introduction) => Some(introduction.until),
+            State::Questioned(questioned) => Some(questioned.until),
             State::Linked(link) => Some(link.ping_at.min(link.heard_at + self.node.silence)),
             State::Over => None,
         }
@@ -483,6 +680,9 @@ impl Connection for LinkConnection {
         self.note(now);
         match &mut self.state {
             State::Greeting(introduction) if now >= introduction.until => self.refuse(Refusal::Slow),
+            State::Questioned(questioned) if now >= questioned.until => {
+                self.end_question(Refused::here(Refusal::Slow));
+            }
             State::Linked(link) if now >= link.heard_at + self.node.silence => {
                 self.lose(Refusal::Silent, false, "");
                 // Nobody takes it.
@@ -507,6 +707,13 @@ impl Connection for LinkConnection {
                 self.state = State::Greeting(introduction);
                 self.broke(why);
             }
+            State::Questioned(questioned) => {
+                self.state = State::Questioned(questioned);
+                self.end_question(Refused {
+                    detail: why.to_owned(),
+                    ..Refused::here(Refusal::Broken)
+                });
+            }
             State::Over => {}
         }
         out.clear();
@@ -526,6 +733,7 @@ impl LinkConnection {
         let rest = &bytes[from..];
         from + match self.state {
             State::Greeting(_) => self.greet(rest, now),
+            State::Questioned(_) => self.question(rest),
             _ => self.frames(rest),
         }
     }

@@ -1,11 +1,11 @@
 //! Dialling: one task for each lane of each peer, which waits while there is a link and otherwise makes one.
 
-use super::connection::{LinkConnection, Outcome};
+use super::connection::{Answered, LinkConnection, Outcome};
 use super::node::{LinkNode, Peer};
-use super::options::PeerAddress;
 use crate::threads::Acceptor;
 use aws_lc_rs::rand;
-use listener::{Socket, Stream, Tls};
+use bytes::Bytes;
+use listener::{Parked, Socket, Stream, Tls};
 use protocol::link::Lane;
 use std::io;
 use std::sync::Arc;
@@ -112,23 +112,41 @@ impl Dialler {
         }
     }
 
-    /// Makes a link.
-    async fn attempt(&self, peer: &Arc<Peer>, lane: Lane) -> Result<(), Failed> {
-        let at = peer.address();
-        let stream = match timeout(CONNECT, connect(&at)).await {
+    /// Connects, with TLS if links have that.
+    async fn socket(&self, (host, port): (&str, u16)) -> Result<(Socket<Parked>, Option<[u8; 32]>), Failed> {
+        let stream = match timeout(CONNECT, connect(host, port)).await {
             Ok(connected) => connected.map_err(|error| Failed::with("it cannot be connected to", &error))?,
             Err(_) => return Err(Failed::with("it cannot be connected to", &"nobody answers")),
         };
         let secured = match &self.tls {
             None => Ok((Socket::Plain(Stream::Tcp(stream)), None)),
             Some(tls) => tls
-                .connect(stream, &at.host)
+                .connect(stream, host)
                 .await
                 .map(|(socket, it)| (socket, Some(it.binding))),
         };
         let (socket, binding) = secured.map_err(|error| Failed::with("it cannot be spoken with", &error))?;
         let parked = socket.into_std();
         let socket = parked.map_err(|error| Failed::with("the socket cannot be used", &error))?;
+        Ok((socket, binding))
+    }
+
+    /// Asks a node something that there is no link with, and says what it answers, or why it does not.
+    pub async fn ask(&self, name: &str, at: (&str, u16), question: Bytes) -> Result<Bytes, String> {
+        let (socket, binding) = self.socket(at).await.map_err(|failed| failed.why)?;
+        let (outcome, told) = oneshot::channel::<Answered>();
+        let asks = LinkConnection::asks(self.node.clone(), name, binding.as_ref(), (question, outcome))?;
+        self.acceptor.begin(socket, asks);
+        match told.await {
+            Ok(answered) => answered.map_err(|refused| refused.to_string()),
+            Err(_) => Err("the connection was dropped".to_owned()),
+        }
+    }
+
+    /// Makes a link.
+    async fn attempt(&self, peer: &Arc<Peer>, lane: Lane) -> Result<(), Failed> {
+        let at = peer.address();
+        let (socket, binding) = self.socket((&at.host, at.port)).await?;
         let (outcome, told) = oneshot::channel::<Outcome>();
         let connection =
             LinkConnection::dialled(self.node.clone(), (peer.clone(), lane), binding.as_ref(), outcome);
@@ -149,8 +167,8 @@ impl Dialler {
     }
 }
 
-async fn connect(at: &PeerAddress) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((at.host.as_str(), at.port)).await?;
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -137,6 +137,24 @@ impl Links {
         self.node.send(to, lane, parts)
     }
 
+    /// Asks the node of this name, at this host and port, something of at most [`QUESTION_LIMIT`](super::QUESTION_LIMIT) bytes,
+    /// on a connection of its own. `then` is told the answer, or why there is none; it is dropped if the links stop.
+    pub fn ask(
+        &self,
+        name: &str,
+        (host, port): (&str, u16),
+        question: Bytes,
+        then: impl FnOnce(Result<Bytes, String>) + Send + 'static,
+    ) {
+        let running = self.running();
+        let Some(dialler) = running.as_ref().map(|running| running.dialler.clone()) else {
+            return;
+        };
+        let (name, host) = (name.to_owned(), host.to_owned());
+        let acceptor = dialler.acceptor.clone();
+        acceptor.run(async move { then(dialler.ask(&name, (&host, port), question).await) });
+    }
+
     /// All peers and their links.
     pub fn status(&self) -> Vec<PeerStatus> {
         self.node.status()

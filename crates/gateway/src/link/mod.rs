@@ -3,10 +3,11 @@
 //! `protocol::link` is what is said on them. Here it gets sockets, on threads of their own beside those that serve clients: what
 //! nodes agree on does not wait behind a publisher. Frames are handed over as bytes; nothing here knows what is in them.
 //!
-//! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), `connection` (one end of a link,
-//! without its socket), `lane` (which link a lane has, what waits for it, and the order in which things are told), `node` (who
-//! the peers are), `dial` (making links), `outgoing` (frames on their way into a buffer), [`PeerStatus`] (what operators see),
-//! [`ToGroups`] and [`ToWork`] (links for the groups of a node, and for queues of other nodes).
+//! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), [`Reply`] (what a node asks that has no
+//! link), `connection` (one end of a link, without its socket), `lane` (which link a lane has, what waits for it, and the order
+//! in which things are told), `node` (who the peers are), `dial` (making links), `outgoing` (frames on their way into a
+//! buffer), [`PeerStatus`] (what operators see), [`ToGroups`] and [`ToWork`] (links for the groups of a node, and for queues of
+//! other nodes).
 
 mod connection;
 mod dial;
@@ -16,6 +17,7 @@ mod links;
 mod node;
 mod options;
 mod outgoing;
+mod question;
 mod receiver;
 mod status;
 #[cfg(test)]
@@ -27,6 +29,7 @@ pub use groups::ToGroups;
 pub use links::{Links, PROTOCOL};
 pub use options::{LaneLimits, LinkLimits, LinkOptions, PeerAddress, SILENCE};
 pub use protocol::link::{ClusterId, Lane, Secret};
+pub use question::{QUESTION_LIMIT, Reply};
 pub use receiver::{Receiver, Sent};
 pub use status::{Counts, LaneStatus, LinkStatus, PeerStatus};
 pub use work::ToWork;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The links of a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LinkOptions {
     /// The node's name, such as `rabbit@n1`: 1 to 255 letters, digits and signs of ASCII. No other node of the cluster has it.
     pub name: String,

@@ -1,5 +1,6 @@
 //! Who uses links: whom frames are handed to, and what becomes of those that are sent.
 
+use super::question::Reply;
 use broker::groups::NodeId;
 use bytes::Bytes;
 use protocol::link::Lane;
@@ -19,6 +20,10 @@ pub trait Receiver: Send + Sync {
     /// The lane's link is lost, and with it everything that was sent and has not arrived. `replaced` says that [`Receiver::up`]
     /// comes next: the peer lives.
     fn down(&self, peer: NodeId, lane: Lane, replaced: bool);
+
+    /// A node that has proven to know the secret, and has no link, asks something. Nothing of it was decoded. Without a reply
+    /// it is refused as a stranger; so it is where nobody answers such questions.
+    fn asked(&self, _name: &str, _question: Bytes, _reply: Reply) {}
 
     /// A lane that had refused a frame with [`Sent::Full`] takes frames again.
     fn room(&self, peer: NodeId, lane: Lane);

@@ -117,7 +117,7 @@ mod tests {
             end.dialled += 1;
             end.dials = Some(self.connections.len());
             let dialled = Dialled {
-                lane: Lane::Work,
+                lane: Some(Lane::Work),
                 number: end.dialled,
                 knows: end.knows,
             };
@@ -327,7 +327,7 @@ mod tests {
             peer_incarnation: 5,
         };
         let offered = |offered, knows| Dialled {
-            lane: Lane::Bulk,
+            lane: Some(Lane::Bulk),
             number: offered,
             knows,
         };

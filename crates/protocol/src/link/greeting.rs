@@ -3,7 +3,7 @@
 //! ```text
 //! greeting    lowest version (2), highest version (2), cluster (16; zeros: none yet), incarnation (8), clock (8),
 //!             challenge (32), length of the name (1), name,
-//!             and of who dials: lane (1), number (8), known incarnation (8), known number (8)
+//!             and of who dials: lane (1; 255: none, it only asks), number (8), known incarnation (8), known number (8)
 //! ```
 //!
 //! Numbers have their highest byte first. The versions stand first and stay there, so that nodes which share no version can say
@@ -17,6 +17,9 @@ pub const GREETING_LIMIT: usize = 1024;
 
 /// The most bytes of a node's name.
 pub const NAME_LIMIT: usize = 255;
+
+/// In place of a lane.
+const NO_LANE: u8 = 255;
 
 /// The bytes of a challenge.
 pub const RANDOM_BYTES: usize = 32;
@@ -71,7 +74,8 @@ pub struct LinkNumber {
 /// What who dials says of the link that is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialled {
-    pub lane: Lane,
+    /// `None` of who only asks to be let in, and has no link.
+    pub lane: Option<Lane>,
     /// Its number, in the incarnation of the greeting.
     pub number: u64,
     /// The last link of this lane that the other node had dialled and this one has had. If it dials all the same, that one is
@@ -110,7 +114,7 @@ impl Greeting {
         out.push(name.len() as u8);
         out.extend(name);
         if let Some(Dialled { lane, number, knows }) = self.dialled {
-            out.push(lane.number());
+            out.push(lane.map_or(NO_LANE, Lane::number));
             for number in [number, knows.incarnation, knows.number] {
                 out.extend(number.to_be_bytes());
             }
@@ -170,7 +174,10 @@ impl Input<'_> {
     fn dialled(&mut self) -> Option<Dialled> {
         let [lane] = self.take()?;
         Some(Dialled {
-            lane: Lane::from_number(lane)?,
+            lane: match lane {
+                NO_LANE => None,
+                lane => Some(Lane::from_number(lane)?),
+            },
             number: self.number()?,
             knows: LinkNumber {
                 incarnation: self.number()?,
@@ -186,8 +193,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn greeting() -> impl Strategy<Value = Greeting> {
-        let dialled = (0..3_u8, any::<[u64; 3]>()).prop_map(|(lane, [number, incarnation, known])| Dialled {
-            lane: Lane::from_number(lane).unwrap(),
+        let dialled = (0..4_u8, any::<[u64; 3]>()).prop_map(|(lane, [number, incarnation, known])| Dialled {
+            lane: Lane::from_number(lane),
             number,
             knows: LinkNumber {
                 incarnation,

@@ -58,11 +58,11 @@ pub fn configuration(args: &ServerArgs, environment: Environment) -> Result<Load
     loaded.config.node_name.find_host();
     name_the_log(&mut loaded, &environment);
     loaded.warnings.extend(warnings);
-    if let Some(what) = loaded.config.cluster.other_nodes(&loaded.config.node_name) {
-        let nodes = "cluster_formation.classic_config.nodes.";
-        let is_node = |setting: &&Setting| setting.key.to_string().starts_with(nodes);
-        let origin = loaded.settings.iter().find(is_node).map(|it| it.origin.clone());
-        let origin = origin.unwrap_or(Origin::CommandLine(nodes.to_owned()));
+    if let Some(what) = loaded.config.cluster.contradiction() {
+        let key = "cluster_formation.peer_discovery_backend";
+        let is_it = |setting: &&Setting| setting.key.to_string() == key;
+        let origin = loaded.settings.iter().find(is_it).map(|it| it.origin.clone());
+        let origin = origin.unwrap_or(Origin::CommandLine(key.to_owned()));
         return Err(one(ConfigError::Query { origin, what }));
     }
     if let Some(listed) = plugins {

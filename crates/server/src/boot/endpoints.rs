@@ -1,7 +1,8 @@
 //! Where the node listens, for which protocol, and with which certificates.
 
 use crate::config::{Config, HttpListener};
-use gateway::amqp;
+use gateway::cluster::DEFAULT_PORT;
+use gateway::{amqp, link};
 use listener::{Endpoint, Protocol, StartError, Tls, TlsOptions};
 use management::{HTTP, PROMETHEUS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -13,6 +14,8 @@ pub struct Endpoints {
     all: Vec<Endpoint>,
     /// What is read again when an operator says so.
     pub tls: Vec<Arc<Tls>>,
+    /// What links between nodes are secured with, if they are.
+    pub cluster_tls: Option<Arc<Tls>>,
 }
 
 impl Endpoints {
@@ -26,7 +29,37 @@ impl Endpoints {
         endpoints.add_amqp(config, any)?;
         endpoints.add_http(HTTP, &config.management.listener, config, any)?;
         endpoints.add_http(PROMETHEUS, &config.prometheus.listener, config, any)?;
+        endpoints.add_cluster(config, any)?;
         Ok(endpoints)
+    }
+
+    /// Where other nodes dial this one, if it is to be one of several: where it is told to, or at the port that others are told.
+    fn add_cluster(&mut self, config: &Config, any: IpAddr) -> Result<(), StartError> {
+        if !config.cluster.is_wanted(&config.node_name) {
+            return Ok(());
+        }
+        let own = config.node_name.to_string();
+        let named = config.cluster.nodes.values().find(|node| node.name == own);
+        let port = named.and_then(|node| node.port).unwrap_or(DEFAULT_PORT);
+        let mut addresses: Vec<SocketAddr> = config
+            .cluster
+            .listeners
+            .values()
+            .map(|it| it.bind_address(any))
+            .collect();
+        if addresses.is_empty() {
+            addresses.push(SocketAddr::new(any, port));
+        }
+        if config.cluster.tls.certificate.is_some() {
+            self.cluster_tls = Some(self.load(&config.cluster.tls)?);
+        }
+        let endpoint = |address| match &self.cluster_tls {
+            Some(tls) => Endpoint::secured(link::PROTOCOL, address, Arc::clone(tls)),
+            None => Endpoint::plain(link::PROTOCOL, address),
+        };
+        let all: Vec<Endpoint> = addresses.into_iter().map(endpoint).collect();
+        self.all.extend(all);
+        Ok(())
     }
 
     /// Those for these protocols.

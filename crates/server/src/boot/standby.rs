@@ -2,6 +2,7 @@
 //! which begins with a new image of the process, so that nothing of the old broker is left; or until the process is to
 //! end.
 
+use super::cluster;
 use super::pid_file::PidFile;
 use super::stop::{Ended, Signals};
 use crate::config::Config;
@@ -31,7 +32,7 @@ pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next
         .map(|path| PidFile::write(path, config.keeps_pid_file))
         .transpose()?;
     let caller = signals.caller();
-    let data_dir = config.data_dir.clone();
+    let (data_dir, of_this) = (config.data_dir.clone(), config.clone());
     let carry = move |order| match order {
         Order::Start => {
             caller.call(Ended::Started);
@@ -41,6 +42,7 @@ pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next
             tracing::warn!(area = "boot", "reset: everything durable is deleted");
             broker::erase(&data_dir).map_err(|error| error.to_string())
         }
+        Order::Join(whom) => cluster::join(&of_this, &whom),
     };
     let socket = admin_socket::path(&config.data_dir);
     let _standby = Standby::start(&socket, &config.node_name.to_string(), Arc::new(carry))?;

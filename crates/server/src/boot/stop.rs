@@ -5,7 +5,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// What ends a wait.
@@ -29,6 +29,8 @@ enum Arrived {
 pub struct Signals {
     arrived: Receiver<Arrived>,
     caller: Sender<Arrived>,
+    /// A signal has come that ends the process.
+    asked: Arc<AtomicBool>,
 }
 
 /// Ends a wait from another thread.
@@ -69,7 +71,17 @@ impl Signals {
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(forward)?;
-        Ok(Self { arrived, caller })
+        Ok(Self {
+            arrived,
+            caller,
+            asked,
+        })
+    }
+
+    /// Says whether the process is not told to end, whoever waits for what.
+    pub fn goes_on(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let asked = Arc::clone(&self.asked);
+        move || !asked.load(Ordering::SeqCst)
     }
 
     /// Something by which other threads end a wait.

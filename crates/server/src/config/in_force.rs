@@ -8,6 +8,7 @@ use super::encrypted;
 use super::keys::{self, Rule};
 use super::{Config, Definitions, HttpListener, Listener, Setting, VhostDefaults, Watermark};
 use crate::logs::{ConsoleStream, Level, LogFormat};
+use gateway::cluster::ConfiguredNode;
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use logins::{identity, sign_on, trust};
 use management::SettingInForce;
@@ -182,8 +183,17 @@ fn shown(config: &Config) -> Vec<(String, String)> {
             sheet.put(format!("{group}.{name}"), value);
         }
     }
-    let nodes = config.cluster.nodes.values();
-    sheet.list("cluster_formation.classic_config.nodes", nodes, NONE);
+    let of_node = |node: &ConfiguredNode| match node.port {
+        Some(port) => format!("{}:{port}", node.name),
+        None => node.name.clone(),
+    };
+    let nodes: Vec<String> = config.cluster.nodes.values().map(of_node).collect();
+    sheet.list("cluster_formation.classic_config.nodes", nodes.iter(), NONE);
+    listed(&mut sheet, "cluster.listeners.tcp", &config.cluster.listeners);
+    sheet.maybe("cluster.secret", config.cluster.secret.as_ref().map(|_| MASK));
+    if config.cluster.tls.certificate.is_some() {
+        tls(&mut sheet, "cluster.tls", &config.cluster.tls);
+    }
     sheet.put(
         "cluster_formation.target_cluster_size_hint",
         config.cluster.target_size,
@@ -202,7 +212,7 @@ fn shown(config: &Config) -> Vec<(String, String)> {
 fn listeners(sheet: &mut Sheet, config: &Config) {
     for (kind, listeners) in [("tcp", &config.listeners), ("ssl", &config.tls_listeners)] {
         sheet.list(format!("listeners.{kind}"), listeners.keys(), NONE);
-        listed(sheet, kind, listeners);
+        listed(sheet, &format!("listeners.{kind}"), listeners);
     }
     for (name, path) in &config.local_listeners {
         sheet.put(format!("listeners.unix.{name}"), path.display());
@@ -243,7 +253,7 @@ fn listed(sheet: &mut Sheet, kind: &str, listeners: &BTreeMap<String, Listener>)
             Listener::AnyAddress(port) => port.to_string(),
             Listener::Address(address) => address.to_string(),
         };
-        sheet.put(format!("listeners.{kind}.{name}"), address);
+        sheet.put(format!("{kind}.{name}"), address);
     }
 }
 

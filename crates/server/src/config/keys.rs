@@ -51,6 +51,10 @@ pub(super) const RENEGOTIATION: &str = "no session is ever renegotiated";
 pub(super) const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
 const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
+const MAJORITY: &str =
+    "the side of a partition that has the majority goes on, and the other one joins it again by itself";
+const SILENCE: &str = "nodes notice each other's silence within two seconds";
+const ASKS_ON: &str = "a node asks for its cluster until it has found it";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
@@ -468,9 +472,31 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("cluster_name", Sets(rules::cluster_name)),
     ("cluster_tags.*", Sets(rules_cluster::tag)),
     ("node_tags.*", Sets(rules_cluster::node_tag)),
-    ("cluster_partition_handling", Part("clusters")),
-    ("cluster_partition_handling.**", Part("clusters")),
-    ("cluster_keepalive_interval", Part("clusters")),
+    ("cluster.listeners.tcp.*", Sets(rules_cluster::listener)),
+    ("cluster.secret", Sets(rules_cluster::secret)),
+    ("cluster.tls.certfile", Sets(tls::certificate)),
+    ("cluster.tls.keyfile", Sets(tls::key)),
+    ("cluster.tls.cacertfile", Sets(tls::authorities)),
+    ("cluster.tls.verify", Sets(tls::verify)),
+    (
+        "cluster.tls.fail_if_no_peer_cert",
+        Sets(tls::fail_if_no_peer_cert),
+    ),
+    ("cluster.tls.depth", Sets(tls::depth)),
+    ("cluster.tls.versions.*", Sets(tls::version)),
+    ("cluster.tls.password", Sets(tls::password)),
+    ("cluster_partition_handling", NoEffect(MAJORITY)),
+    ("cluster_partition_handling.**", NoEffect(MAJORITY)),
+    ("cluster_keepalive_interval", NoEffect(SILENCE)),
+    (
+        "cluster_formation.peer_discovery_backend",
+        Sets(rules_cluster::backend),
+    ),
+    ("cluster_formation.discovery_retry_limit", NoEffect(ASKS_ON)),
+    ("cluster_formation.discovery_retry_interval", NoEffect(ASKS_ON)),
+    ("cluster_formation.internal_lock_retries", NoEffect(ASKS_ON)),
+    ("cluster_formation.lock_retry_limit", NoEffect(ASKS_ON)),
+    ("cluster_formation.lock_retry_timeout", NoEffect(ASKS_ON)),
     (
         "cluster_formation.classic_config.nodes.*",
         Sets(rules_cluster::node),
@@ -479,14 +505,26 @@ pub const KEYS: &[(&str, Rule)] = &[
         "cluster_formation.target_cluster_size_hint",
         Sets(rules_cluster::target_size),
     ),
-    ("cluster_formation.**", Part("clusters")),
-    ("distribution.listener.**", Part("clusters")),
-    ("net_ticktime", Part("clusters")),
-    ("metadata_store.**", Part("clusters")),
-    ("mnesia_table_loading_retry_limit", Part("clusters")),
-    ("mnesia_table_loading_retry_timeout", Part("clusters")),
-    ("prevent_startup_if_node_was_reset", Part("clusters")),
-    ("aws.prefer_imdsv2", Part("clusters")),
+    (
+        "cluster_formation.**",
+        Part("other ways to find nodes than classic_config"),
+    ),
+    (
+        "distribution.listener.**",
+        NoEffect("cluster.listeners.tcp says where other nodes connect"),
+    ),
+    ("net_ticktime", NoEffect(SILENCE)),
+    ("metadata_store.**", NoEffect("definitions are kept otherwise")),
+    ("mnesia_table_loading_retry_limit", NoEffect(ASKS_ON)),
+    ("mnesia_table_loading_retry_timeout", NoEffect(ASKS_ON)),
+    (
+        "prevent_startup_if_node_was_reset",
+        NoEffect("a node that was reset is never taken for the one that it was"),
+    ),
+    (
+        "aws.prefer_imdsv2",
+        Part("other ways to find nodes than classic_config"),
+    ),
     // Other protocols, plugins
     ("stream.**", Part("streams")),
     ("mqtt.**", Part("MQTT")),

@@ -194,13 +194,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
         }
     }
     warnings.extend(contradictions_of_tls(config));
-    if config.cluster.target_size > 1 {
-        warnings.push(format!(
-            "cluster_formation.target_cluster_size_hint is {}, but nodes do not join to clusters in this version: this node is alone, and \
-             the check of the cluster's size fails",
-            config.cluster.target_size
-        ));
-    }
+    warnings.extend(config.cluster.warnings());
     warnings.extend(config.management.sign_on.warnings(&config.identity.oauth2));
     let links = config.identity.links().unwrap_or_default();
     let asks = |link: &Link| config.identity.asks(link.authorizes, Backend::Ldap);
@@ -248,7 +242,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
 
 fn contradictions_of_tls(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
-    for tls in [&config.tls, &config.management.listener.tls] {
+    for tls in [&config.tls, &config.management.listener.tls, &config.cluster.tls] {
         for cipher in tls.ciphers.iter().filter(|name| !ciphers::is_spoken(name)) {
             warnings.push(format!(
                 "{}.ciphers: {cipher} is not spoken here; the suite is left out",

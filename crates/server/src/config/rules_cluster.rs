@@ -1,15 +1,27 @@
-//! What is said about the cluster: its tags; and about clusters of several nodes, which this version doesn't have: a
-//! node that should be one of several must not pass for the whole.
+//! What is said about the cluster: its tags, and which nodes it has.
 
 use super::rules::{Checked, number};
-use super::{Config, NodeName, Setting};
+use super::{Config, Listener, NodeName, Secret, Setting};
+use gateway::cluster::ConfiguredNode;
+use listener::TlsOptions;
 use std::collections::BTreeMap;
+
+/// The names of the one way to find other nodes that there is.
+const BACKENDS: [&str; 2] = ["classic_config", "rabbit_peer_discovery_classic_config"];
 
 /// The cluster that a node should be part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterOptions {
+    /// `cluster.listeners.tcp.NAME`: where other nodes dial this one.
+    pub listeners: BTreeMap<String, Listener>,
+    /// `cluster.secret`: what all nodes know.
+    pub secret: Option<Secret>,
+    /// `cluster.tls.*`: of links in both directions, if there is a certificate.
+    pub tls: TlsOptions,
     /// `cluster_formation.classic_config.nodes.NUMBER`.
-    pub nodes: BTreeMap<String, String>,
+    pub nodes: BTreeMap<String, ConfiguredNode>,
+    /// `cluster_formation.peer_discovery_backend`, if it is one that is not built.
+    pub other_backend: Option<String>,
     /// `cluster_formation.target_cluster_size_hint`.
     pub target_size: u32,
     /// `cluster_tags.NAME`.
@@ -21,7 +33,11 @@ pub struct ClusterOptions {
 impl Default for ClusterOptions {
     fn default() -> Self {
         Self {
+            listeners: BTreeMap::new(),
+            secret: None,
+            tls: TlsOptions::new("cluster.tls"),
             nodes: BTreeMap::new(),
+            other_backend: None,
             target_size: 1,
             tags: BTreeMap::new(),
             node_tags: BTreeMap::new(),
@@ -30,31 +46,88 @@ impl Default for ClusterOptions {
 }
 
 impl ClusterOptions {
-    /// What is wrong for a node of this name, if other nodes are named.
-    pub fn other_nodes(&self, own: &NodeName) -> Option<String> {
+    /// Whether a node of this name is to be one of several: others are named, or it listens for others.
+    pub fn is_wanted(&self, own: &NodeName) -> bool {
         let own = own.to_string();
-        let others: Vec<&str> = self
-            .nodes
-            .values()
-            .map(String::as_str)
-            .filter(|name| *name != own)
-            .collect();
-        let names = others.join(", ");
-        (!others.is_empty()).then(|| {
-            format!(
-                "cluster_formation.classic_config.nodes names other nodes than this one, {own}: {names}; nodes do not join to clusters in this \
-                 version, and each would start alone: leave the keys out (or set nodename) to run a single node"
-            )
-        })
+        !self.listeners.is_empty() || self.nodes.values().any(|node| node.name != own)
+    }
+
+    /// What keeps a node from passing for the whole that should be one of several.
+    pub fn contradiction(&self) -> Option<String> {
+        let backend = self.other_backend.as_ref().filter(|_| self.target_size > 1)?;
+        Some(format!(
+            "cluster_formation.peer_discovery_backend = {backend}: this version finds other nodes by classic_config alone, and {} nodes are expected; \
+             name them in cluster_formation.classic_config.nodes, or leave cluster_formation.* out to run a single node",
+            self.target_size
+        ))
+    }
+
+    /// What is worth a warning.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let is_alone = self.listeners.is_empty() && self.nodes.is_empty();
+        if self.target_size > 1 && is_alone {
+            warnings.push(format!(
+                "cluster_formation.target_cluster_size_hint is {}, but no other node is named: this node is alone, and the check of the cluster's \
+                 size fails",
+                self.target_size
+            ));
+        }
+        if let Some(backend) = &self.other_backend {
+            warnings.push(format!(
+                "cluster_formation.peer_discovery_backend = {backend} is not part of this version: this node is alone unless \
+                 cluster_formation.classic_config.nodes names others"
+            ));
+        }
+        if is_alone && (self.secret.is_some() || self.tls.certificate.is_some()) {
+            let text = "cluster.secret and cluster.tls.* have no effect without cluster.listeners.tcp or cluster_formation.classic_config.nodes";
+            warnings.push(text.to_owned());
+        }
+        warnings
     }
 }
 
-pub fn node(config: &mut Config, setting: &Setting) -> Checked {
-    let name = match setting.value.contains('@') {
-        true => setting.value.clone(),
-        false => return Err("the name of a node, such as rabbit@mq1"),
+/// Reads `rabbit@mq1` and `rabbit@mq1:25672`.
+pub fn configured(text: &str) -> Option<ConfiguredNode> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, digits)) => (name, Some(digits.parse().ok().filter(|port| *port > 0)?)),
+        None => (text, None),
     };
-    config.cluster.nodes.insert(setting.key.name().to_owned(), name);
+    let is_name = |part: &str| {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        !part.is_empty() && part.chars().all(fits)
+    };
+    let (first, host) = name.split_once('@')?;
+    let name = name.to_owned();
+    (is_name(first) && is_name(host)).then_some(ConfiguredNode { name, port })
+}
+
+pub fn node(config: &mut Config, setting: &Setting) -> Checked {
+    let node = configured(&setting.value);
+    let node = node.ok_or("the name of a node, such as rabbit@mq1, or with a port, rabbit@mq1:25672")?;
+    config.cluster.nodes.insert(setting.key.name().to_owned(), node);
+    Ok(())
+}
+
+pub fn backend(config: &mut Config, setting: &Setting) -> Checked {
+    let is_ours = BACKENDS.contains(&setting.value.as_str());
+    config.cluster.other_backend = (!is_ours).then(|| setting.value.clone());
+    Ok(())
+}
+
+pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
+    let listener = Listener::parse(&setting.value);
+    let listener = listener.ok_or("a port, or an IP address and a port, such as 127.0.0.1:25672")?;
+    let name = setting.key.name().to_owned();
+    config.cluster.listeners.insert(name, listener);
+    Ok(())
+}
+
+pub fn secret(config: &mut Config, setting: &Setting) -> Checked {
+    if setting.value.is_empty() {
+        return Err("some text that all nodes of the cluster know and nobody else, better long and random");
+    }
+    config.cluster.secret = Some(Secret(setting.value.clone()));
     Ok(())
 }
 

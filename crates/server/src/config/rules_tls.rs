@@ -11,6 +11,7 @@ fn options<'a>(config: &'a mut Config, setting: &Setting) -> &'a mut TlsOptions 
     match setting.key.segments().first().map(String::as_str) {
         Some("management") => &mut config.management.listener.tls,
         Some("prometheus") => &mut config.prometheus.listener.tls,
+        Some("cluster") => &mut config.cluster.tls,
         _ => &mut config.tls,
     }
 }

@@ -1,13 +1,14 @@
 //! Waiting for the node, and for its end.
 
 use crate::ask::Ask;
-use crate::commands::application;
+use crate::commands::{application, nodes};
 use crate::endpoint::Endpoint;
 use crate::failure::{BAD_VALUE, Failure, SOFTWARE, TIMED_OUT, UNAVAILABLE};
 use crate::output::Output;
 use crate::progress::Progress;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::json;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,7 +76,12 @@ pub fn await_online_nodes(ask: &Ask<'_>) -> Result<Output, Failure> {
         timeout.as_secs()
     ));
     let outcome = until(ask, "waiting for nodes; looks", timeout, || {
-        Ok(is_up(ask).filter(|()| count <= 1))
+        if is_up(ask).is_none() {
+            return Ok(None);
+        }
+        let nodes = nodes(ask).unwrap_or_default();
+        let online = nodes.iter().filter(|node| node["running"] == json!(true));
+        Ok((online.count() >= count as usize).then_some(()))
     });
     match outcome {
         Ok(()) => Ok(Output::Done),

@@ -25,7 +25,7 @@ fn greeting(name: &str, number: u64) -> Greeting {
         clock_ms: std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64,
         challenge: [5; 32],
         dialled: Some(Dialled {
-            lane: Lane::Work,
+            lane: Some(Lane::Work),
             number,
             knows: LinkNumber::default(),
         }),
@@ -68,7 +68,7 @@ impl Hand {
             let handshake = Handshake::listen(greeting, secret, b"");
             let (hand, peer) = Self::meet(stream, handshake, Vec::new()).unwrap();
             let dialled = peer.dialled.unwrap();
-            if dialled.lane == lane {
+            if dialled.lane == Some(lane) {
                 return (hand, dialled);
             }
             others.push(hand);

@@ -16,7 +16,7 @@ fn greeting(name: &str) -> Greeting {
 
 fn dialler(name: &str) -> Greeting {
     let dialled = Some(Dialled {
-        lane: Lane::Work,
+        lane: Some(Lane::Work),
         number: 5,
         knows: LinkNumber::default(),
     });

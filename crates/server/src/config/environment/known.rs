@@ -31,7 +31,7 @@ use Means::{
 };
 
 const ERLANG: &str = "Leveret has no Erlang runtime to tune";
-const CLUSTERS: &str = "nodes do not join to clusters in this version";
+const DIST_PORT: &str = "cluster.listeners.tcp.default says where other nodes connect";
 const BUILT_IN: &str = "plugins are built in";
 const FLAGS: &str = "all feature flags are enabled";
 const DESCRIPTORS: &str = "the limit of open files is the service manager's to set";
@@ -52,6 +52,7 @@ pub const KNOWN: &[(&str, Means)] = &[
     ("LEVERET_DATA_DIR", Sets("data_dir")),
     ("RABBITMQ_USE_LONGNAME", Flag("use_longname")),
     ("RABBITMQ_NODENAME", Sets("nodename")),
+    ("RABBITMQ_ERLANG_COOKIE", Sets("cluster.secret")),
     ("RABBITMQ_NODE_PORT", Sets("listeners.tcp.default")),
     ("RABBITMQ_NODE_IP_ADDRESS", Address),
     ("RABBITMQ_DEFAULT_USER_FILE", Contents("default_user")),
@@ -91,8 +92,7 @@ pub const KNOWN: &[(&str, Means)] = &[
     ("RABBITMQ_PGP_KEY_ID", Elsewhere),
     ("RABBITMQ_BASE", Elsewhere),
     // Without a counterpart
-    ("RABBITMQ_ERLANG_COOKIE", Nothing(CLUSTERS)),
-    ("RABBITMQ_DIST_PORT", Nothing(CLUSTERS)),
+    ("RABBITMQ_DIST_PORT", Nothing(DIST_PORT)),
     ("RABBITMQ_FEATURE_FLAGS", Nothing(FLAGS)),
     ("RABBITMQ_FEATURE_FLAGS_FILE", Nothing(FLAGS)),
     ("RABBITMQ_LOG_FF_REGISTRY", Nothing(FLAGS)),
@@ -121,7 +121,10 @@ pub const KNOWN: &[(&str, Means)] = &[
     ("RABBITMQ_HIPE_COMPILE", Nothing(ERLANG)),
     ("RABBITMQ_DBG", Nothing(ERLANG)),
     ("RABBITMQ_BOOT_MODULE", Nothing(ERLANG)),
-    ("RABBITMQ_ERL_COOKIE", Nothing(CLUSTERS)),
+    (
+        "RABBITMQ_ERL_COOKIE",
+        Nothing("RABBITMQ_ERLANG_COOKIE is the secret of the cluster"),
+    ),
     ("RABBITMQ_SERVICENAME", Nothing(ERLANG)),
     ("RABBITMQ_CONSOLE_LOG", Nothing(ERLANG)),
     // Old images of RabbitMQ took these, newer ones refuse them.

@@ -393,20 +393,47 @@ fn keys_without_effect_are_one_line_a_reason() {
         warnings(text),
         [
             "keys mqtt.vhost, web_mqtt.tcp.port have no effect: this version doesn't have MQTT",
-            "keys net_ticktime, cluster_partition_handling have no effect: this version doesn't have clusters",
+            "key net_ticktime has no effect: nodes notice each other's silence within two seconds",
         ]
     );
 }
 
 #[test]
-fn a_node_that_should_be_one_of_several_says_so() {
-    let said = config("cluster_formation.classic_config.nodes.1 = rabbit@localhost");
-    assert_eq!(said.cluster.other_nodes(&said.node_name), None);
+fn a_node_is_one_of_several_if_others_are_named_or_it_listens_for_them() {
+    let is_wanted = |text: &str| {
+        let said = config(text);
+        said.cluster.is_wanted(&said.node_name)
+    };
+    assert!(!is_wanted(
+        "cluster.secret = s\ncluster_formation.classic_config.nodes.1 = rabbit@localhost"
+    ));
+    assert!(is_wanted("cluster_formation.classic_config.nodes.2 = rabbit@mq2"));
+    assert!(is_wanted("cluster.listeners.tcp.default = 25672"));
+    assert!(!is_wanted("cluster_formation.target_cluster_size_hint = 3"));
+    let said = config("cluster_formation.classic_config.nodes.2 = rabbit@mq2:25702");
+    let node = &said.cluster.nodes["2"];
+    assert_eq!((node.name.as_str(), node.port), ("rabbit@mq2", Some(25_702)));
+    for wrong in ["mq1", "rabbit@", "rabbit@mq1:0", "rabbit@mq1:x", "rabbit@mq 1"] {
+        let text = format!("cluster_formation.classic_config.nodes.1 = {wrong}");
+        assert!(error(&text).contains("rabbit@mq1"), "{wrong}");
+    }
+    assert!(error("cluster.secret = ").contains("secret"));
+}
+
+#[test]
+fn a_node_that_should_find_others_in_a_way_that_is_not_built_does_not_pass_for_the_whole() {
     let said = config(
-        "cluster_formation.classic_config.nodes.1 = rabbit@localhost\ncluster_formation.classic_config.nodes.2 = rabbit@mq2",
+        "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.target_cluster_size_hint = 3",
     );
-    let why = said.cluster.other_nodes(&said.node_name).unwrap();
-    assert!(why.contains("this one, rabbit@localhost: rabbit@mq2;"), "{why}");
+    assert!(said.cluster.contradiction().unwrap().contains("= k8s"));
+    let single =
+        "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.target_cluster_size_hint = 1";
+    assert_eq!(config(single).cluster.contradiction(), None);
+    assert_eq!(warnings(single).len(), 1);
+    assert_eq!(
+        warnings("cluster_formation.peer_discovery_backend = classic_config").len(),
+        0
+    );
     assert_eq!(
         warnings("cluster_formation.target_cluster_size_hint = 3").len(),
         1
@@ -417,7 +444,7 @@ fn a_node_that_should_be_one_of_several_says_so() {
             .target_size,
         1
     );
-    assert!(error("cluster_formation.classic_config.nodes.1 = mq1").contains("rabbit@mq1"));
+    assert_eq!(warnings("cluster.secret = s").len(), 1, "it has no effect");
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! What has a node's groups and its catalog look at the time, and the members of the catalog's group follow the list.
+
+use super::super::catalog::SharedCatalog;
+use super::super::node_groups::NodeGroups;
+use super::{CATALOG_GROUP, next_steps};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use storage::{Step, Task, Thread, World};
+
+/// The time between two ticks.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Ticks until it is dropped.
+pub struct Ticker {
+    stop: Arc<AtomicBool>,
+    thread: Arc<dyn Thread>,
+}
+
+struct Ticking {
+    groups: Arc<NodeGroups>,
+    catalog: Arc<SharedCatalog>,
+    world: Arc<dyn World>,
+    stop: Arc<AtomicBool>,
+    next: Duration,
+}
+
+impl Ticker {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(groups: &Arc<NodeGroups>, catalog: &Arc<SharedCatalog>) -> io::Result<Self> {
+        let (stop, world) = (Arc::new(AtomicBool::new(false)), groups.node().world.clone());
+        let ticking = Ticking {
+            groups: groups.clone(),
+            catalog: catalog.clone(),
+            stop: stop.clone(),
+            next: world.elapsed() + TICK,
+            world: world.clone(),
+        };
+        let thread = world.start("ticks", Box::new(ticking))?;
+        Ok(Self { stop, thread })
+    }
+}
+
+impl Task for Ticking {
+    fn step(&mut self) -> Step {
+        if self.stop.load(Ordering::Acquire) {
+            return Step::End;
+        }
+        let now = self.world.elapsed();
+        if now >= self.next {
+            self.groups.tick();
+            self.catalog.tick();
+            self.follow_list();
+            // A process that stood still makes up for nothing.
+            self.next = now + TICK;
+        }
+        Step::Sleep(Some(self.next.saturating_sub(now)))
+    }
+}
+
+impl Ticking {
+    /// Who leads the catalog's group sees to its members.
+    fn follow_list(&self) {
+        let Some(member) = self.catalog.member().filter(|member| member.leads()) else {
+            return;
+        };
+        let view = member.inspect(|machine| machine.shared().view());
+        let status = self.groups.status(CATALOG_GROUP);
+        let (Some(view), Some(status)) = (view, status) else {
+            return;
+        };
+        for step in next_steps(&view, &status.members) {
+            if self.groups.change(CATALOG_GROUP, &[step]).is_ok() {
+                tracing::info!(area = "cluster", "members of the catalog's group: {step:?}");
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.thread.wake();
+        self.thread.join();
+    }
+}

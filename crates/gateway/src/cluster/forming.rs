@@ -1,0 +1,342 @@
+//! The first start of a node that is to be one of several: it begins a cluster, or is let into one.
+//!
+//! All nodes of a configuration may do this at once. Each asks every other one to be let in, and answers the same question.
+//! Only the one whose name is the first in sorted order begins a cluster, and only when all others have said in one round that
+//! they are in none. Who says so gives up what it had asked before: an answer to that could let it into an older cluster.
+
+use super::admission::{Answer, Question, Welcome};
+use super::{ConfiguredNode, DEFAULT_PORT, host_of};
+use crate::link::{Lane, LinkOptions, Links, Receiver, Reply};
+use broker::groups::NodeId;
+use broker::groups::membership::{ClusterFile, ClusterStore, Stage};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a round waits for answers. No answer takes longer.
+const ROUND: Duration = Duration::from_secs(15);
+
+/// The pause between two rounds.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often a node says that it waits.
+const SAYS_EVERY: Duration = Duration::from_secs(10);
+
+/// What a node forms a cluster with.
+pub struct Forming<'a> {
+    /// The links that it would have, of no cluster.
+    pub options: LinkOptions,
+    pub store: &'a ClusterStore,
+    /// Where other nodes dial it.
+    pub port: u16,
+    /// Everybody whom the configuration names, itself among them or not.
+    pub nodes: &'a [ConfiguredNode],
+    /// It has queues or definitions of its own, so it can only begin a cluster.
+    pub has_data: bool,
+    /// False as soon as it is to give up.
+    pub goes_on: &'a dyn Fn() -> bool,
+}
+
+/// What a round has come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It begins a cluster.
+    Begins,
+    /// It is let in.
+    Joins(Welcome),
+    /// An operator has to do something.
+    Ends(String),
+    /// For another round; for which nodes, and what they wait for.
+    Waits(String),
+}
+
+/// What others are answered meanwhile.
+struct Doorway {
+    state: Mutex<Said>,
+}
+
+#[derive(Default)]
+struct Said {
+    /// How often it said that it is in no cluster.
+    alone: u64,
+    /// It has begun a cluster, or is let in: it does not say so any more.
+    is_decided: bool,
+}
+
+impl Receiver for Doorway {
+    fn up(&self, _: NodeId, _: Lane, _: u64) {}
+
+    fn frame(&self, _: NodeId, _: Lane, _: Bytes) {}
+
+    fn down(&self, _: NodeId, _: Lane, _: bool) {}
+
+    fn room(&self, _: NodeId, _: Lane) {}
+
+    fn asked(&self, _: &str, _: Bytes, reply: Reply) {
+        let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = match said.is_decided {
+            true => Answer::NotNow,
+            false => {
+                said.alone += 1;
+                Answer::Alone
+            }
+        };
+        drop(said);
+        reply.give(answer.encode());
+    }
+}
+
+impl Doorway {
+    fn alone(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).alone
+    }
+
+    /// From now on nobody is told that this node is in no cluster. False if somebody was since that number.
+    fn decide(&self, since: Option<u64>) -> bool {
+        let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.is_some_and(|since| since != said.alone) {
+            return false;
+        }
+        said.is_decided = true;
+        true
+    }
+}
+
+/// Comes to a cluster: what the node knows of itself then is durable. Waits for others, for as long as that takes.
+///
+/// # Errors
+/// The node can't be let in, or was told to give up; the text says what to do.
+pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile, String> {
+    let doorway = Arc::new(Doorway {
+        state: Mutex::default(),
+    });
+    let receiver: Arc<dyn Receiver> = doorway.clone();
+    let links = Links::new(&forming.options);
+    let started = links.start(&forming.options, Arc::downgrade(&receiver));
+    started.map_err(|error| format!("the links between nodes: {error}"))?;
+    let (mut said, begun) = (None, Instant::now());
+    loop {
+        let since = doorway.alone();
+        let outcome = outcome(forming, &forming.ask_all(&links, &file));
+        match outcome {
+            Outcome::Begins => {
+                doorway.decide(None);
+                let found = forming.store.found(&mut file);
+                found.map_err(|error| error.to_string())?;
+                break;
+            }
+            Outcome::Joins(welcome) if doorway.decide(Some(since)) => {
+                file.stage = Stage::Joins;
+                file.cluster = welcome.cluster;
+                file.node = welcome.node;
+                file.peers = welcome.members;
+                forming.store.write(&file).map_err(|error| error.to_string())?;
+                break;
+            }
+            // It is asked again.
+            Outcome::Joins(_) => {}
+            Outcome::Ends(why) => return Err(why),
+            Outcome::Waits(why) => {
+                if said.is_none_or(|at: Instant| at.elapsed() >= SAYS_EVERY) {
+                    let seconds = begun.elapsed().as_secs();
+                    tracing::info!(area = "cluster", "waiting for a cluster, for {seconds} s: {why}");
+                    said = Some(Instant::now());
+                }
+            }
+        }
+        if !(forming.goes_on)() {
+            return Err("the node was told to stop before it came to a cluster".to_owned());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    links.stop();
+    Ok(file)
+}
+
+impl Forming<'_> {
+    /// Everybody else.
+    fn others(&self) -> impl Iterator<Item = &ConfiguredNode> {
+        self.nodes.iter().filter(|node| node.name != self.options.name)
+    }
+
+    /// Whether this is the node that begins the cluster.
+    fn begins(&self) -> bool {
+        let is_named = self.nodes.iter().any(|node| node.name == self.options.name);
+        let first = self.nodes.iter().map(|node| node.name.as_str()).min();
+        self.nodes.is_empty() || is_named && first == Some(self.options.name.as_str())
+    }
+
+    /// Asks all others, and waits until each has answered or can't.
+    fn ask_all(&self, links: &Links, file: &ClusterFile) -> BTreeMap<String, Result<Answer, String>> {
+        let (heard, hears) = mpsc::channel();
+        let question = Question {
+            port: self.port,
+            token: file.token,
+        };
+        let mut open = 0;
+        for node in self.others() {
+            let (name, heard) = (node.name.clone(), heard.clone());
+            let at = (host_of(&node.name), node.port.unwrap_or(DEFAULT_PORT));
+            let told = move |answered: Result<Bytes, String>| {
+                let answer = answered.and_then(|bytes| {
+                    let unknown = || "its answer can't be read: it is of another version".to_owned();
+                    Answer::decode(&bytes).ok_or_else(unknown)
+                });
+                // Nobody waits any more after a round.
+                let _ = heard.send((name, answer));
+            };
+            links.ask(&node.name, at, question.encode(), told);
+            open += 1;
+        }
+        drop(heard);
+        let (until, mut answers) = (Instant::now() + ROUND, BTreeMap::new());
+        while answers.len() < open && (self.goes_on)() {
+            match hears.recv_timeout(PAUSE) {
+                Ok((name, answer)) => drop(answers.insert(name, answer)),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                Err(_) => break,
+            }
+        }
+        answers
+    }
+}
+
+/// What follows from the answers of a round.
+fn outcome(forming: &Forming<'_>, answers: &BTreeMap<String, Result<Answer, String>>) -> Outcome {
+    let mut waits = Vec::new();
+    let mut refused = None;
+    for node in forming.others() {
+        let name = &node.name;
+        match answers.get(name) {
+            Some(Ok(Answer::Welcome(_))) if forming.has_data => {
+                return Outcome::Ends(format!(
+                    "{name} is of a cluster, which does not know the queues and definitions in this node's data directory: reset this node to let \
+                     it join, or take cluster_formation.* out of the configuration to run it alone"
+                ));
+            }
+            Some(Ok(Answer::Welcome(welcome))) => return Outcome::Joins(welcome.clone()),
+            Some(Ok(Answer::Refused(why))) => refused = refused.or(Some(format!("{name} says: {why}"))),
+            Some(Ok(Answer::Alone)) if forming.begins() => {}
+            Some(Ok(Answer::Alone)) => waits.push(format!("{name} is in no cluster yet")),
+            Some(Ok(Answer::NotNow)) => waits.push(format!("{name} can't say yet")),
+            Some(Err(why)) => waits.push(format!("{name}: {why}")),
+            None => waits.push(format!("{name} does not answer")),
+        }
+    }
+    match refused {
+        Some(why) => Outcome::Ends(why),
+        None if forming.has_data && !forming.begins() => Outcome::Ends(
+            "the data directory has queues or definitions of its own, which a cluster would not know: reset this node to let it join, or take \
+             cluster_formation.* out of the configuration to run it alone"
+                .to_owned(),
+        ),
+        None if forming.begins() && waits.is_empty() => Outcome::Begins,
+        None if forming.begins() => Outcome::Waits(format!(
+            "this node begins the cluster as soon as all others have said that they are in none; start them, or take them out of \
+             cluster_formation.classic_config.nodes ({})",
+            waits.join("; ")
+        )),
+        None => Outcome::Waits(waits.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Secret;
+
+    fn store() -> (tempfile::TempDir, ClusterStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ClusterStore::of(&broker::Options::new(dir.path()));
+        (dir, store)
+    }
+
+    fn nodes(names: &[&str]) -> Vec<ConfiguredNode> {
+        let node = |name: &&str| ConfiguredNode {
+            name: (*name).to_owned(),
+            port: None,
+        };
+        names.iter().map(node).collect()
+    }
+
+    fn of(me: &str, names: &[&str], has_data: bool, answers: &[(&str, Result<Answer, String>)]) -> Outcome {
+        let (_dir, store) = store();
+        let nodes = nodes(names);
+        let forming = Forming {
+            options: LinkOptions::new(me, 1, Secret::new(b"s").unwrap()),
+            store: &store,
+            port: DEFAULT_PORT,
+            nodes: &nodes,
+            has_data,
+            goes_on: &|| true,
+        };
+        let answers = answers
+            .iter()
+            .map(|(name, answer)| ((*name).to_owned(), answer.clone()));
+        outcome(&forming, &answers.collect())
+    }
+
+    fn welcome() -> Answer {
+        Answer::Welcome(Welcome {
+            cluster: [1; 16],
+            node: NodeId(4),
+            members: Vec::new(),
+        })
+    }
+
+    const ALL: [&str; 3] = ["n1@h", "n2@h", "n3@h"];
+
+    #[test]
+    fn only_the_first_begins_a_cluster_and_only_when_all_others_are_in_none() {
+        let alone = || Ok(Answer::Alone);
+        let all = [("n2@h", alone()), ("n3@h", alone())];
+        assert_eq!(of("n1@h", &ALL, false, &all), Outcome::Begins);
+        assert_eq!(of("n1@h", &ALL, true, &all), Outcome::Begins, "with what it has");
+        for missing in [
+            None,
+            Some(Err("nobody answers".to_owned())),
+            Some(Ok(Answer::NotNow)),
+        ] {
+            let heard = missing.map(|answer| ("n3@h", answer));
+            let answers: Vec<_> = [("n2@h", alone())].into_iter().chain(heard).collect();
+            assert!(matches!(of("n1@h", &ALL, false, &answers), Outcome::Waits(_)));
+        }
+        let others = [("n1@h", alone()), ("n3@h", alone())];
+        assert!(matches!(of("n2@h", &ALL, false, &others), Outcome::Waits(_)));
+        assert!(
+            matches!(of("n0@h", &ALL, false, &[]), Outcome::Waits(_)),
+            "it is not named"
+        );
+        assert_eq!(of("n9@h", &[], false, &[]), Outcome::Begins);
+        assert_eq!(of("n9@h", &["n9@h"], false, &[]), Outcome::Begins);
+    }
+
+    #[test]
+    fn a_first_node_whose_disk_was_wiped_does_not_begin_another_cluster() {
+        let taken = Answer::Refused("another node of the cluster is called n1@h".to_owned());
+        let answers = [("n2@h", Ok(taken)), ("n3@h", Ok(Answer::Alone))];
+        assert!(matches!(of("n1@h", &ALL, false, &answers), Outcome::Ends(why) if why.contains("n2@h")));
+    }
+
+    #[test]
+    fn a_node_with_data_of_its_own_is_not_let_in() {
+        let answers = [("n1@h", Ok(welcome()))];
+        assert!(matches!(of("n2@h", &ALL, false, &answers), Outcome::Joins(_)));
+        assert!(matches!(of("n2@h", &ALL, true, &answers), Outcome::Ends(why) if why.contains("reset")));
+        assert!(matches!(of("n2@h", &ALL, true, &[]), Outcome::Ends(why) if why.contains("reset")));
+    }
+
+    #[test]
+    fn who_has_said_that_it_is_alone_takes_no_earlier_answer() {
+        let doorway = Doorway {
+            state: Mutex::default(),
+        };
+        let since = doorway.alone();
+        let (reply, _) = Reply::new();
+        doorway.asked("n1@h", Bytes::new(), reply);
+        assert!(!doorway.decide(Some(since)));
+        assert!(doorway.decide(Some(doorway.alone())));
+    }
+}

@@ -1,0 +1,29 @@
+//! This node as one of several: how it comes to its cluster, and what other nodes say to it.
+//!
+//! To read: `admission` (what a node asks that is no member, and what it is answered), `forming` (the first start: the node
+//! begins a cluster or is let into one), [`Cluster`] (from then on). What may go wrong between two steps stands in
+//! `docs/decisions/0047`.
+
+mod admission;
+mod forming;
+mod node;
+
+pub use forming::{Forming, form};
+pub use node::Cluster;
+
+/// A node that the configuration names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredNode {
+    /// Its name, such as `rabbit@n1`.
+    pub name: String,
+    /// Where it is dialled, at the host that its name ends with, if the configuration says so.
+    pub port: Option<u16>,
+}
+
+/// Where nodes are dialled for which nothing else is said, as RabbitMQ's.
+pub const DEFAULT_PORT: u16 = 25_672;
+
+/// The host that a node's name ends with.
+pub fn host_of(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(_, host)| host)
+}

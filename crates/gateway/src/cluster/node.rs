@@ -1,0 +1,370 @@
+//! A node that is one of several, from its start to its stop.
+
+use super::admission::{Answer, Question, Welcome};
+use super::{ConfiguredNode, host_of};
+use crate::link::{ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent};
+use broker::groups::catalog::{CatalogLinks, SharedCatalog};
+use broker::groups::membership::{
+    Applicant, ClusterFile, ClusterStore, Clustered, Companion, NotAdmitted, Peer, Stage, admit,
+};
+use broker::groups::{NodeGroups, NodeId};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// The first byte of what is said about the catalog on the lane for work. All other frames are somebody else's.
+const CATALOG: u8 = 1;
+
+/// How long a node that stops waits until others lead what it has led.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// The node's side of its cluster: its links, and who is told what comes by them.
+pub struct Cluster {
+    myself: Weak<Self>,
+    options: LinkOptions,
+    port: u16,
+    links: Arc<Links>,
+    store: ClusterStore,
+    configured: Vec<ConfiguredNode>,
+    goes_on: Box<dyn Fn() -> bool + Send + Sync>,
+    file: Mutex<ClusterFile>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// The members of the cluster; nobody before this node is on record as one.
+    members: Vec<Peer>,
+    /// Who is told of clients' work.
+    work: Option<Arc<dyn Receiver>>,
+    /// The peers whose lane for work is up, with their starts.
+    up: BTreeMap<NodeId, u64>,
+}
+
+#[derive(Clone)]
+struct Running {
+    groups: Arc<NodeGroups>,
+    catalog: Arc<SharedCatalog>,
+}
+
+/// The way to the other nodes' catalogs.
+struct ToCatalogs(Arc<Links>);
+
+impl CatalogLinks for ToCatalogs {
+    fn send(&self, to: NodeId, frame: Bytes) {
+        // What is lost is said again.
+        let _: Sent = self
+            .0
+            .send(to, Lane::Work, vec![Bytes::from_static(&[CATALOG]), frame]);
+    }
+}
+
+impl Cluster {
+    /// The side of a node that knows this of itself; `options` say where and how it has links, and `port` where it is dialled.
+    /// `goes_on` is asked while the node waits for others: false gives it up. Nothing runs yet.
+    pub fn new(
+        mut options: LinkOptions,
+        port: u16,
+        (store, file): (ClusterStore, ClusterFile),
+        configured: Vec<ConfiguredNode>,
+        goes_on: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        options.incarnation = file.starts;
+        options.cluster = Some(ClusterId(file.cluster));
+        Arc::new_cyclic(|myself| Self {
+            myself: myself.clone(),
+            links: Arc::new(Links::new(&options)),
+            options,
+            port,
+            store,
+            configured,
+            goes_on: Box::new(goes_on),
+            file: Mutex::new(file),
+            state: Mutex::default(),
+        })
+    }
+
+    /// What the node's broker is opened with.
+    pub fn clustered(self: &Arc<Self>) -> Clustered {
+        Clustered {
+            file: self.file().clone(),
+            port: self.port,
+            links: self.links.clone(),
+            catalog_links: Arc::new(ToCatalogs(self.links.clone())),
+            companion: self.clone(),
+        }
+    }
+
+    /// The links, once the broker is open.
+    pub fn links(&self) -> &Arc<Links> {
+        &self.links
+    }
+
+    /// All other members and the links with them.
+    pub fn status(&self) -> Vec<PeerStatus> {
+        self.links.status()
+    }
+
+    /// The members of the cluster, this node among them.
+    pub fn members(&self) -> Vec<Peer> {
+        self.state().members.clone()
+    }
+
+    /// From now on this one is told what comes on the lane for work and is not the catalog's, and at once which peers' are up;
+    /// of that it must not ask the cluster anything meanwhile.
+    pub fn serve_work(&self, work: Arc<dyn Receiver>) {
+        let mut state = self.state();
+        for (peer, start) in &state.up {
+            work.up(*peer, Lane::Work, *start);
+        }
+        state.work = Some(work);
+    }
+
+    /// The node is about to close: others lead what it leads, if there are some, and then it has no links any more. To be called
+    /// before the broker is closed.
+    pub fn stop(&self) {
+        let running = self.state().running.clone();
+        if let Some(Running { groups, catalog }) = running {
+            let leads = || catalog.member().is_some_and(|member| member.leads());
+            let has_links = || {
+                self.links
+                    .status()
+                    .iter()
+                    .any(|peer| peer.lanes.iter().any(|lane| lane.link.is_some()))
+            };
+            groups.hand_over();
+            let until = Instant::now() + HAND_OVER;
+            while leads() && has_links() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        self.links.stop();
+        let mut state = self.state();
+        (state.running, state.work) = (None, None);
+    }
+
+    fn file(&self) -> MutexGuard<'_, ClusterFile> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where others are dialled: what the configuration says of a node counts more than what the node says of itself.
+    fn addresses(&self, peers: &[Peer]) -> Vec<PeerAddress> {
+        let port = |peer: &Peer| {
+            let named = self.configured.iter().find(|node| node.name == peer.name);
+            named.and_then(|node| node.port).unwrap_or(peer.port)
+        };
+        let address = |peer: &Peer| PeerAddress {
+            id: peer.node,
+            name: peer.name.clone(),
+            host: host_of(&peer.name).to_owned(),
+            port: port(peer),
+        };
+        peers.iter().map(address).collect()
+    }
+
+    /// Keeps what the node knows of itself.
+    fn keep(&self, file: &ClusterFile) {
+        if let Err(error) = self.store.write(file) {
+            tracing::error!(
+                area = "cluster",
+                "what this node knows of its cluster can't be written down, it may have to look for it at its next start: {error}"
+            );
+        }
+    }
+
+    /// The work of clients, and what is said about the catalog.
+    fn worked(&self, from: NodeId, frame: Bytes) {
+        if frame.first() == Some(&CATALOG) {
+            let catalog = self
+                .state()
+                .running
+                .as_ref()
+                .map(|running| running.catalog.clone());
+            if let Some(catalog) = catalog {
+                catalog.receive(from, &frame.slice(1..));
+            }
+        } else if let Some(work) = self.work() {
+            work.frame(from, Lane::Work, frame);
+        }
+    }
+
+    fn work(&self) -> Option<Arc<dyn Receiver>> {
+        self.state().work.clone()
+    }
+
+    fn groups(&self) -> Option<Arc<NodeGroups>> {
+        self.state()
+            .running
+            .as_ref()
+            .map(|running| running.groups.clone())
+    }
+
+    /// What a node is answered that was let in.
+    fn welcome(&self, applicant: Peer) -> Answer {
+        let mut members = self.state().members.clone();
+        members.retain(|member| member.node != applicant.node);
+        let (cluster, node) = (self.file().cluster, applicant.node);
+        members.push(applicant);
+        Answer::Welcome(Welcome {
+            cluster,
+            node,
+            members,
+        })
+    }
+}
+
+impl Companion for Cluster {
+    fn begin(&self, groups: &Arc<NodeGroups>, catalog: &Arc<SharedCatalog>) -> Result<(), String> {
+        let mut file = self.file();
+        if file.stage == Stage::Joins {
+            // From here on it may promise something.
+            file.stage = Stage::Member;
+            self.store.write(&file).map_err(|error| error.to_string())?;
+        }
+        self.state().running = Some(Running {
+            groups: groups.clone(),
+            catalog: catalog.clone(),
+        });
+        self.links.set_peers(self.addresses(&file.peers));
+        drop(file);
+        let receiver: Weak<dyn Receiver> = self.myself.clone();
+        let started = self.links.start(&self.options, receiver);
+        started.map_err(|error| format!("the links between nodes: {error}"))
+    }
+
+    fn members(&self, members: &[Peer]) {
+        let mut file = self.file();
+        let is_member = members.iter().any(|member| member.node == file.node);
+        // Before it is on record nobody knows it; what it knows of others is older than that.
+        if !is_member {
+            return;
+        }
+        let mut state = self.state();
+        state.members = members.to_vec();
+        let running = state.running.clone();
+        drop(state);
+        if file.peers != members || file.stage != Stage::Member {
+            file.peers = members.to_vec();
+            file.stage = Stage::Member;
+            self.keep(&file);
+        }
+        if let Some(Running { groups, catalog }) = running {
+            for member in members {
+                groups.add_peer(member.node);
+                catalog.add_peer(member.node);
+            }
+        }
+        self.links.set_peers(self.addresses(members));
+    }
+
+    fn waits(&self, _: u64) -> bool {
+        (self.goes_on)()
+    }
+}
+
+impl Receiver for Cluster {
+    fn up(&self, peer: NodeId, lane: Lane, incarnation: u64) {
+        // The groups hear of a peer by its first frame.
+        if lane == Lane::Work {
+            let mut state = self.state();
+            state.up.insert(peer, incarnation);
+            let work = state.work.clone();
+            drop(state);
+            if let Some(work) = work {
+                work.up(peer, lane, incarnation);
+            }
+        }
+    }
+
+    fn frame(&self, from: NodeId, lane: Lane, frame: Bytes) {
+        match lane {
+            Lane::Work => self.worked(from, frame),
+            lane => {
+                if let Some(groups) = self.groups() {
+                    match lane {
+                        Lane::Bulk => groups.bulk(from, frame),
+                        _ => groups.receive(from, frame),
+                    }
+                }
+            }
+        }
+    }
+
+    fn down(&self, peer: NodeId, lane: Lane, replaced: bool) {
+        match lane {
+            // A peer that has just made another link lives.
+            Lane::Consensus if !replaced => {
+                if let Some(groups) = self.groups() {
+                    groups.suspect(peer);
+                }
+            }
+            Lane::Consensus | Lane::Bulk => {}
+            Lane::Work => {
+                let mut state = self.state();
+                state.up.remove(&peer);
+                let work = state.work.clone();
+                drop(state);
+                if let Some(work) = work {
+                    work.down(peer, lane, replaced);
+                }
+            }
+        }
+    }
+
+    fn room(&self, peer: NodeId, lane: Lane) {
+        // Groups, transfers and the catalog say again what found no room.
+        if let (Lane::Work, Some(work)) = (lane, self.work()) {
+            work.room(peer, lane);
+        }
+    }
+
+    fn asked(&self, name: &str, question: Bytes, reply: Reply) {
+        let Some(Question { port, token }) = Question::decode(&question) else {
+            return;
+        };
+        let running = {
+            let state = self.state();
+            // Before it is on record itself, another one could get its name.
+            state.running.clone().filter(|_| !state.members.is_empty())
+        };
+        let (Some(running), Some(cluster)) = (running, self.myself.upgrade()) else {
+            return reply.give(Answer::NotNow.encode());
+        };
+        if !name.contains('@') {
+            let why = format!(
+                "{name} is no name of a node: it has to say at which host the node is, such as rabbit@n1"
+            );
+            return reply.give(Answer::Refused(why).encode());
+        }
+        let applicant = Applicant {
+            name: name.to_owned(),
+            port,
+            token,
+        };
+        let name = name.to_owned();
+        admit(&running.catalog, applicant, move |admitted| {
+            let answer = match admitted {
+                Ok(node) => {
+                    tracing::info!(
+                        area = "cluster",
+                        "{name} is let into the cluster as node {}",
+                        node.0
+                    );
+                    cluster.welcome(Peer { node, name, port })
+                }
+                Err(NotAdmitted::Refused(why)) => {
+                    tracing::warn!(area = "cluster", "{name} is not let into the cluster: {why}");
+                    Answer::Refused(why)
+                }
+                Err(NotAdmitted::NotNow) => Answer::NotNow,
+            };
+            reply.give(answer.encode());
+        });
+    }
+}

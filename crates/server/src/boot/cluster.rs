@@ -1,0 +1,152 @@
+//! The node as one of several, if the configuration says so: what it forms its cluster with, and goes on in it.
+
+use super::broker_options;
+use super::endpoints::Endpoints;
+use crate::config::{Config, rules_cluster};
+use broker::groups::NodeId;
+use broker::groups::membership::{ClusterStore, Peer, Stage};
+use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Forming, form};
+use gateway::link::{LinkOptions, Secret};
+use management::{Member, Members};
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What RabbitMQ keeps its secret in, in the data directory or the user's home.
+const COOKIE: &str = ".erlang.cookie";
+
+/// The node's side of its cluster, for which it may wait for other nodes; `None` on a node that is alone. `goes_on` turns false
+/// once the process is to end.
+///
+/// # Errors
+/// Something is missing in the configuration, or the node can't be let in; the text says what to do.
+pub fn open(
+    config: &Config,
+    endpoints: &Endpoints,
+    goes_on: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<Option<Arc<Cluster>>, Box<dyn Error>> {
+    let name = config.node_name.to_string();
+    let store = ClusterStore::of(&broker_options(config));
+    let known = store.read()?;
+    if !config.cluster.is_wanted(&config.node_name) {
+        return match known.filter(|file| file.stage != Stage::Asks) {
+            Some(file) => Err(format!(
+                "the data directory is that of {}, a member of a cluster, and the configuration has nothing of one: set cluster.* and \
+                 cluster_formation.* as they were, or reset the node",
+                file.name
+            )
+            .into()),
+            None => Ok(None),
+        };
+    }
+    let mut options = LinkOptions::new(&name, 1, secret(config)?);
+    options.endpoints = endpoints.of(&[gateway::link::PROTOCOL]);
+    options.tls = endpoints.cluster_tls.clone();
+    options.sockets = config.tcp.clone();
+    let ports = options.endpoints.iter().filter_map(|it| it.address.network());
+    let port = ports.map(|address| address.port()).next().unwrap_or(DEFAULT_PORT);
+    let nodes: Vec<_> = config.cluster.nodes.values().cloned().collect();
+    let mut file = match known {
+        Some(file) => file,
+        None => store.begin(&name)?,
+    };
+    if file.stage == Stage::Asks {
+        // Whom an operator has named, or else the configuration.
+        let named = file.peers.iter().map(|peer| ConfiguredNode {
+            name: peer.name.clone(),
+            port: Some(peer.port),
+        });
+        let named: Vec<_> = named.collect();
+        let forming = Forming {
+            options: options.clone(),
+            store: &store,
+            port,
+            nodes: if named.is_empty() { &nodes } else { &named },
+            has_data: store.has_log()?,
+            goes_on: &goes_on,
+        };
+        file = form(&forming, file)?;
+    }
+    store.start(&mut file, &name)?;
+    tracing::info!(area = "cluster", "this is {file:?}");
+    Ok(Some(Cluster::new(options, port, (store, file), nodes, goes_on)))
+}
+
+/// The next start is to ask this node, `rabbit@n1` or `rabbit@n1:25672`, to be let into its cluster.
+///
+/// # Errors
+/// It can't be; the text says what to do.
+pub fn join(config: &Config, whom: &str) -> Result<(), String> {
+    let node = rules_cluster::configured(whom)
+        .ok_or("the name of a node is like rabbit@n1, or with a port rabbit@n1:25672")?;
+    if !config.cluster.is_wanted(&config.node_name) {
+        return Err("this node does not listen for other nodes: set cluster.listeners.tcp.default and cluster.secret first".to_owned());
+    }
+    let own = config.node_name.to_string();
+    if node.name == own {
+        return Err("cannot cluster node with itself".to_owned());
+    }
+    let named = config.cluster.nodes.values().find(|it| it.name == node.name);
+    let port = node.port.or(named.and_then(|it| it.port)).unwrap_or(DEFAULT_PORT);
+    let name = node.name;
+    let whom = Peer {
+        node: NodeId(0),
+        name,
+        port,
+    };
+    let store = ClusterStore::of(&broker_options(config));
+    store.join(&own, whom).map_err(|error| error.to_string())
+}
+
+/// The members of a node's cluster, for operators.
+pub fn members(cluster: &Arc<Cluster>, own: &str) -> Members {
+    let (cluster, own) = (Arc::clone(cluster), own.to_owned());
+    Members(Arc::new(move || {
+        let status = cluster.status();
+        let is_linked = |name: &str| {
+            let peer = status.iter().find(|peer| peer.name == name);
+            peer.is_some_and(|peer| peer.lanes.iter().any(|lane| lane.link.is_some()))
+        };
+        let mut members: Vec<Member> = cluster
+            .members()
+            .into_iter()
+            .map(|peer| Member {
+                is_running: peer.name == own || is_linked(&peer.name),
+                name: peer.name,
+            })
+            .collect();
+        members.sort_by(|one, other| one.name.cmp(&other.name));
+        members
+    }))
+}
+
+/// What all nodes of the cluster know.
+fn secret(config: &Config) -> Result<Secret, Box<dyn Error>> {
+    let said = config.cluster.secret.as_ref().map(|secret| secret.0.clone());
+    let said = match said {
+        Some(said) => Some(said),
+        None => cookie(&config.data_dir)?,
+    };
+    let secret = said.and_then(|said| Secret::new(said.as_bytes()));
+    secret.ok_or_else(|| {
+        "a node that is to be one of several needs a secret that all of them know: set cluster.secret, or RABBITMQ_ERLANG_COOKIE, or put \
+         .erlang.cookie into the data directory or the home directory"
+            .into()
+    })
+}
+
+/// The contents of RabbitMQ's file, wherever it is.
+fn cookie(data_dir: &Path) -> Result<Option<String>, Box<dyn Error>> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    for dir in [Some(data_dir.to_owned()), home].into_iter().flatten() {
+        let path = dir.join(COOKIE);
+        match fs::read_to_string(&path) {
+            Ok(text) => return Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("{} can't be read: {error}", path.display()).into()),
+        }
+    }
+    Ok(None)
+}
