@@ -73,7 +73,10 @@ fn a_production_node_of_3_8_starts_and_one_line_a_reason_says_what_has_no_effect
     let found = warnings("production-3.8", &[]);
     let has = |text: &str| assert!(found.iter().any(|it| it.contains(text)), "{text}: {found:#?}");
     has(
-        "keys cluster_partition_handling, cluster_keepalive_interval, net_ticktime have no effect: this version doesn't have clusters",
+        "key cluster_partition_handling has no effect: the side of a partition that has the majority goes on",
+    );
+    has(
+        "keys cluster_keepalive_interval, net_ticktime have no effect: nodes notice each other's silence within two seconds",
     );
     has("keys mqtt.vhost, mqtt.exchange have no effect: this version doesn't have MQTT");
     has(
@@ -104,8 +107,12 @@ fn what_the_cluster_operator_writes_starts_a_node() {
         warnings("operator", &[("RABBITMQ_NODENAME", "rabbit@shop-server-0")]),
         [
             "key queue_master_locator has no effect: there is one node",
-            "keys cluster_partition_handling, cluster_formation.peer_discovery_backend, cluster_formation.k8s.host, \
-             cluster_formation.k8s.address_type have no effect: this version doesn't have clusters",
+            "key cluster_partition_handling has no effect: the side of a partition that has the majority goes on, and the other one joins it \
+             again by itself",
+            "keys cluster_formation.k8s.host, cluster_formation.k8s.address_type have no effect: this version doesn't have other ways to find \
+             nodes than classic_config",
+            "cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s is not part of this version: this node is alone unless \
+             cluster_formation.classic_config.nodes names others",
         ]
     );
 }
@@ -114,8 +121,10 @@ fn what_the_cluster_operator_writes_starts_a_node() {
 fn what_the_helm_chart_writes_starts_a_node_with_its_environment() {
     let found = warnings("helm", &[("POD_NAME", "rabbitmq-0")]);
     let has = |text: &str| assert!(found.iter().any(|it| it.contains(text)), "{text}: {found:#?}");
-    has("cluster_formation.node_cleanup.only_log_warning, cluster_partition_handling have no effect");
-    has("RABBITMQ_ERLANG_COOKIE has no effect: nodes do not join to clusters");
+    has("cluster_formation.node_cleanup.only_log_warning have no effect");
+    has("key cluster_partition_handling has no effect");
+    has("cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s is not part of this version");
+    has("cluster.secret and cluster.tls.* have no effect");
     has("rabbitmq-env.conf:5: +S: no effect");
-    assert_eq!(found.len(), 4, "{found:#?}");
+    assert_eq!(found.len(), 6, "{found:#?}");
 }

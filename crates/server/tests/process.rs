@@ -152,7 +152,7 @@ fn the_environment_says_who_the_node_is_and_where_it_listens() {
         .unwrap();
     let lines = lines(child.stdout.take().unwrap());
     let mut node = Node { child, lines };
-    node.read_until("RABBITMQ_ERLANG_COOKIE has no effect");
+    node.read_until("cluster.secret and cluster.tls.* have no effect");
     node.read_until("did you mean RABBITMQ_NODE_IP_ADDRESS?");
     node.read_until("started TCP listener on 127.0.0.1:");
     node.read_until(" is ready");

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How many of the objects that ended with the node's last run are deleted at a time.
 const ENDED_PART: usize = 1000;
 
+/// How often a node looks whether it votes.
+const LOOKS_EVERY: Duration = Duration::from_millis(20);
+
 /// How often a node says that it waits.
 const SAYS_EVERY: Duration = Duration::from_secs(10);
 
@@ -180,15 +183,29 @@ impl RunningCluster {
         };
         let at_most = ENDED_PART;
         while self.decide(clustered, &Request::EndTransient { at_most })? == Answer::Cleared(at_most) {}
+        self.vote(clustered)?;
         // It was told before the first answer came.
         let view = self.follower.view().unwrap_or_default();
         Ok((incarnation, view))
     }
 
+    /// Waits until this node's copy counts: whoever has seen it ready may take another node away.
+    fn vote(&self, clustered: &Clustered) -> Result<(), OpenError> {
+        let me = MemberId::first(clustered.file.node);
+        let mut waiting = Waiting::new(self, clustered);
+        loop {
+            let status = self.groups.status(CATALOG_GROUP);
+            if status.is_some_and(|status| status.members.voters.contains(&me)) {
+                return Ok(());
+            }
+            self.groups.node().world.pause(LOOKS_EVERY);
+            waiting.goes_on()?;
+        }
+    }
+
     /// Asks until there is an answer.
     fn decide(&self, clustered: &Clustered, request: &Request) -> Result<Answer, OpenError> {
-        let world = &self.groups.node().world;
-        let (begun, mut said) = (world.elapsed(), world.elapsed());
+        let mut waiting = Waiting::new(self, clustered);
         loop {
             let question = Arc::<Question>::default();
             let asked = question.clone();
@@ -199,21 +216,7 @@ impl RunningCluster {
                 Err(refusal) if refusal.kind() != RefusalKind::Internal => return Err(refused(&refusal)),
                 Err(_) => {}
             }
-            let now = world.elapsed();
-            if !clustered.companion.waits((now - begun).as_secs()) {
-                return Err(OpenError::Clustered(
-                    "the node was told to stop while it waited for its cluster".to_owned(),
-                ));
-            }
-            if now - said >= SAYS_EVERY {
-                said = now;
-                tracing::warn!(
-                    area = "cluster",
-                    "waiting for {} s: {}",
-                    (now - begun).as_secs(),
-                    self.standing()
-                );
-            }
+            waiting.goes_on()?;
         }
     }
 
@@ -230,6 +233,45 @@ impl RunningCluster {
             ),
             _ => "no node of the cluster can be reached".to_owned(),
         }
+    }
+}
+
+/// A node that waits for others.
+struct Waiting<'a> {
+    running: &'a RunningCluster,
+    clustered: &'a Clustered,
+    begun: Duration,
+    said: Duration,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(running: &'a RunningCluster, clustered: &'a Clustered) -> Self {
+        let now = running.groups.node().world.elapsed();
+        Self {
+            running,
+            clustered,
+            begun: now,
+            said: now,
+        }
+    }
+
+    /// Says now and then that it waits.
+    fn goes_on(&mut self) -> Result<(), OpenError> {
+        let now = self.running.groups.node().world.elapsed();
+        let seconds = (now - self.begun).as_secs();
+        if !self.clustered.companion.waits(seconds) {
+            let text = "the node was told to stop while it waited for its cluster";
+            return Err(OpenError::Clustered(text.to_owned()));
+        }
+        if now - self.said >= SAYS_EVERY {
+            self.said = now;
+            tracing::warn!(
+                area = "cluster",
+                "waiting for {seconds} s: {}",
+                self.running.standing()
+            );
+        }
+        Ok(())
     }
 }
 

@@ -26,7 +26,9 @@ pub const COMMANDS: &[Command] = &[
 pub fn join(ask: &Ask<'_>) -> Result<Output, Failure> {
     let node = ask.word(0);
     ask.say(format!("Clustering node {} with {node}", ask.node()));
-    refuse_running(ask)?;
+    if is_running(ask)? {
+        return Err(Failure::plain(UNAVAILABLE, RUNS));
+    }
     let answer = ask.call(
         "PUT",
         &format!("{APPLICATION}/cluster"),
@@ -36,13 +38,7 @@ pub fn join(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-fn refuse_running(ask: &Ask<'_>) -> Result<(), Failure> {
-    if is_running(ask)? {
-        let text = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'.";
-        return Err(Failure::plain(USAGE, text));
-    }
-    Ok(())
-}
+const RUNS: &str = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'.";
 
 /// Whether the broker runs, and which process it is.
 ///
@@ -108,7 +104,9 @@ fn start(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn forget(ask: &Ask<'_>) -> Result<Output, Failure> {
-    refuse_running(ask)?;
+    if is_running(ask)? {
+        return Err(Failure::plain(USAGE, RUNS));
+    }
     ask.delete(APPLICATION)?;
     Ok(Output::Done)
 }

@@ -7,7 +7,7 @@ use crate::ask::{Ask, encode, is_stopped};
 use crate::command::{
     Command, Section::Cluster, Section::Configuration, Section::Monitoring, Section::Nodes,
 };
-use crate::failure::{BAD_VALUE, Failure, USAGE};
+use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
 use crate::output::Output;
 use crate::tool::Tool;
 use serde_json::{Value, json};
@@ -508,6 +508,10 @@ fn forget_node(ask: &Ask<'_>) -> Result<Output, Failure> {
     }
     let name = ask.word(0);
     ask.say(format!("Removing node {name} from the cluster"));
+    if !nodes(ask)?.iter().any(|node| text(node, "name") == name) {
+        let reason = "{:not_a_cluster_node, ~c\"The node selected is not in the cluster.\"}";
+        return Err(Failure::error(UNAVAILABLE, reason));
+    }
     ask.delete(&format!("/leveret/nodes/{}", encode(name)))?;
     Ok(Output::Done)
 }

@@ -1,7 +1,7 @@
 //! What a node asks that is no member of a cluster, and what it is answered. Numbers have their highest byte first.
 //!
 //! ```text
-//! question    version (1), kind (1): 1 let me in, then port (2), token (16)
+//! question    version (1), kind (1): 1 let me in, 2 the same of a node that has data of its own; then port (2), token (16)
 //! answer      version (1), kind (1), then
 //!   1 alone     nothing: the node that was asked is in no cluster
 //!   2 welcome   cluster (16), number (4), count (1), and so often: number (4), port (2), length (1), name
@@ -16,6 +16,7 @@ use bytes::Bytes;
 const VERSION: u8 = 1;
 
 const LET_ME_IN: u8 = 1;
+const WITH_DATA: u8 = 2;
 
 const ALONE: u8 = 1;
 const WELCOME: u8 = 2;
@@ -32,6 +33,8 @@ pub struct Question {
     pub port: u16,
     /// What it is recognised by.
     pub token: [u8; 16],
+    /// It has queues or definitions of its own, which a cluster would not know: it is not let in, and not put on record.
+    pub has_data: bool,
 }
 
 /// What it is answered.
@@ -59,7 +62,11 @@ pub struct Welcome {
 
 impl Question {
     pub fn encode(&self) -> Bytes {
-        let mut out = vec![VERSION, LET_ME_IN];
+        let kind = match self.has_data {
+            true => WITH_DATA,
+            false => LET_ME_IN,
+        };
+        let mut out = vec![VERSION, kind];
         out.extend(self.port.to_be_bytes());
         out.extend(self.token);
         out.into()
@@ -67,13 +74,18 @@ impl Question {
 
     /// Reads it; `None` if it is none that this version knows.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let ([VERSION, LET_ME_IN], rest) = bytes.split_first_chunk()? else {
+        let ([VERSION, kind @ (LET_ME_IN | WITH_DATA)], rest) = bytes.split_first_chunk()? else {
             return None;
         };
+        let has_data = *kind == WITH_DATA;
         let (port, rest) = rest.split_first_chunk()?;
         let port = u16::from_be_bytes(*port);
         let token = rest.try_into().ok()?;
-        (port != 0).then_some(Self { port, token })
+        (port != 0).then_some(Self {
+            port,
+            token,
+            has_data,
+        })
     }
 }
 
@@ -213,8 +225,8 @@ mod tests {
         }
 
         #[test]
-        fn a_question_is_read_as_it_was_asked(port in 1_u16.., token in any::<[u8; 16]>()) {
-            let question = Question { port, token };
+        fn a_question_is_read_as_it_was_asked(port in 1_u16.., token in any::<[u8; 16]>(), has_data: bool) {
+            let question = Question { port, token, has_data };
             let bytes = question.encode();
             prop_assert_eq!(Question::decode(&bytes), Some(question));
             for length in 0..bytes.len() {

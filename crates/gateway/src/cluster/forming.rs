@@ -119,7 +119,12 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
     let (mut said, begun) = (None, Instant::now());
     loop {
         let since = doorway.alone();
-        let outcome = outcome(forming, &forming.ask_all(&links, &file));
+        let answers = match forming.has_data && !forming.begins() {
+            // It must not be put on record.
+            true => BTreeMap::new(),
+            false => forming.ask_all(&links, &file),
+        };
+        let outcome = outcome(forming, &answers);
         match outcome {
             Outcome::Begins => {
                 doorway.decide(None);
@@ -174,6 +179,7 @@ impl Forming<'_> {
         let question = Question {
             port: self.port,
             token: file.token,
+            has_data: self.has_data,
         };
         let mut open = 0;
         for node in self.others() {
@@ -205,17 +211,18 @@ impl Forming<'_> {
 
 /// What follows from the answers of a round.
 fn outcome(forming: &Forming<'_>, answers: &BTreeMap<String, Result<Answer, String>>) -> Outcome {
+    if forming.has_data && !forming.begins() {
+        return Outcome::Ends(
+            "the data directory has queues or definitions of its own, which a cluster would not know: reset this node to let it join, or take \
+             cluster_formation.* out of the configuration to run it alone"
+                .to_owned(),
+        );
+    }
     let mut waits = Vec::new();
     let mut refused = None;
     for node in forming.others() {
         let name = &node.name;
         match answers.get(name) {
-            Some(Ok(Answer::Welcome(_))) if forming.has_data => {
-                return Outcome::Ends(format!(
-                    "{name} is of a cluster, which does not know the queues and definitions in this node's data directory: reset this node to let \
-                     it join, or take cluster_formation.* out of the configuration to run it alone"
-                ));
-            }
             Some(Ok(Answer::Welcome(welcome))) => return Outcome::Joins(welcome.clone()),
             Some(Ok(Answer::Refused(why))) => refused = refused.or(Some(format!("{name} says: {why}"))),
             Some(Ok(Answer::Alone)) if forming.begins() => {}
@@ -227,11 +234,6 @@ fn outcome(forming: &Forming<'_>, answers: &BTreeMap<String, Result<Answer, Stri
     }
     match refused {
         Some(why) => Outcome::Ends(why),
-        None if forming.has_data && !forming.begins() => Outcome::Ends(
-            "the data directory has queues or definitions of its own, which a cluster would not know: reset this node to let it join, or take \
-             cluster_formation.* out of the configuration to run it alone"
-                .to_owned(),
-        ),
         None if forming.begins() && waits.is_empty() => Outcome::Begins,
         None if forming.begins() => Outcome::Waits(format!(
             "this node begins the cluster as soon as all others have said that they are in none; start them, or take them out of \
@@ -321,11 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn a_node_with_data_of_its_own_is_not_let_in() {
+    fn a_node_with_data_of_its_own_may_only_begin_a_cluster() {
         let answers = [("n1@h", Ok(welcome()))];
         assert!(matches!(of("n2@h", &ALL, false, &answers), Outcome::Joins(_)));
         assert!(matches!(of("n2@h", &ALL, true, &answers), Outcome::Ends(why) if why.contains("reset")));
         assert!(matches!(of("n2@h", &ALL, true, &[]), Outcome::Ends(why) if why.contains("reset")));
+        let refused = [("n2@h", Ok(Answer::Refused("it is of a cluster".to_owned())))];
+        assert!(matches!(of("n1@h", &ALL, true, &refused), Outcome::Ends(why) if why.contains("n2@h says")));
     }
 
     #[test]

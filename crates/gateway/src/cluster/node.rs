@@ -325,7 +325,12 @@ impl Receiver for Cluster {
     }
 
     fn asked(&self, name: &str, question: Bytes, reply: Reply) {
-        let Some(Question { port, token }) = Question::decode(&question) else {
+        let Some(Question {
+            port,
+            token,
+            has_data,
+        }) = Question::decode(&question)
+        else {
             return;
         };
         let running = {
@@ -336,6 +341,11 @@ impl Receiver for Cluster {
         let (Some(running), Some(cluster)) = (running, self.myself.upgrade()) else {
             return reply.give(Answer::NotNow.encode());
         };
+        if has_data {
+            let why = "it is of a cluster, which does not know the queues and definitions in the other node's data directory: reset that one to \
+                       let it join, or take cluster_formation.* out of its configuration to run it alone";
+            return reply.give(Answer::Refused(why.to_owned()).encode());
+        }
         if !name.contains('@') {
             let why = format!(
                 "{name} is no name of a node: it has to say at which host the node is, such as rabbit@n1"

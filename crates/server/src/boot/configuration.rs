@@ -181,17 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_should_join_others_does_not_start_alone() {
-        let args = ServerArgs {
-            set: vec!["cluster_formation.classic_config.nodes.1=rabbit@mq2".to_owned()],
+    fn a_node_that_should_find_others_in_a_way_that_is_not_built_does_not_start_alone() {
+        let args = |size: &str| ServerArgs {
+            set: vec![
+                "cluster_formation.peer_discovery_backend=etcd".to_owned(),
+                format!("cluster_formation.target_cluster_size_hint={size}"),
+            ],
             ..ServerArgs::default()
         };
-        let errors = loaded(&args, &[("RABBITMQ_NODENAME", "rabbit@mq1")]).unwrap_err();
+        let errors = loaded(&args("3"), &[]).unwrap_err();
         assert!(
-            errors[0].contains("names other nodes than this one, rabbit@mq1: rabbit@mq2"),
+            errors[0].contains("finds other nodes by classic_config alone, and 3 nodes are expected"),
             "{errors:?}"
         );
-        loaded(&args, &[("RABBITMQ_NODENAME", "rabbit@mq2")]).unwrap();
+        loaded(&args("1"), &[]).unwrap();
     }
 
     #[test]

@@ -191,9 +191,12 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     sheet.list("cluster_formation.classic_config.nodes", nodes.iter(), NONE);
     listed(&mut sheet, "cluster.listeners.tcp", &config.cluster.listeners);
     sheet.maybe("cluster.secret", config.cluster.secret.as_ref().map(|_| MASK));
-    if config.cluster.tls.certificate.is_some() {
-        tls(&mut sheet, "cluster.tls", &config.cluster.tls);
-    }
+    tls(&mut sheet, "cluster.tls", &config.cluster.tls);
+    let backend = config.cluster.other_backend.as_deref();
+    sheet.put(
+        "cluster_formation.peer_discovery_backend",
+        backend.unwrap_or("classic_config"),
+    );
     sheet.put(
         "cluster_formation.target_cluster_size_hint",
         config.cluster.target_size,

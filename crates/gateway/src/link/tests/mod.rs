@@ -3,6 +3,7 @@
 mod hostile;
 mod log;
 mod meeting;
+mod questions;
 mod secured;
 mod wire;
 

@@ -34,6 +34,11 @@ fn warnings(variables: &[(&str, &str)]) -> Vec<String> {
 fn variables_of_rabbitmq_take_effect() {
     for (name, value, setting) in [
         ("RABBITMQ_NODENAME", "hare@x", &["nodename = hare@x"][..]),
+        (
+            "RABBITMQ_ERLANG_COOKIE",
+            "s3cret",
+            &["cluster.secret = s3cret"][..],
+        ),
         ("RABBITMQ_USE_LONGNAME", "yes", &["use_longname = true"]),
         ("RABBITMQ_USE_LONGNAME", "false", &["use_longname = false"]),
         ("RABBITMQ_DEFAULT_USER", "jane", &["default_user = jane"]),
@@ -147,7 +152,6 @@ fn what_has_no_effect_is_said_in_one_line_a_reason() {
     let said = warnings(&[
         ("RABBITMQ_IO_THREAD_POOL_SIZE", "64"),
         ("RABBITMQ_CTL_ERL_ARGS", "-x"),
-        ("RABBITMQ_ERLANG_COOKIE", "s3cret"),
         ("RABBITMQ_PASSWORD", "s3cret"),
     ]);
     assert_eq!(said.len(), 2, "{said:?}");
