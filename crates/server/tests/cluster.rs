@@ -231,6 +231,13 @@ fn three_nodes_that_start_at_once_are_one_cluster_that_outlives_each_of_them() {
             assert!(missing.is_empty(), "{} knows nothing of {missing:?}", other.name);
         }
     }
+    let definitions =
+        r#"{"vhosts":[{"name":"imported"}],"users":[{"name":"imported","password":"x","tags":""}]}"#;
+    let (status, said) = nodes[2].ask("POST", "/definitions", definitions);
+    assert_eq!(status, 204, "{said}");
+    for path in ["/vhosts", "/users"] {
+        assert!(nodes[0].names(path).contains(&"imported".to_owned()));
+    }
     wait("all run", || nodes.iter().all(|node| node.running() == 3));
 
     for dies in 0..3 {

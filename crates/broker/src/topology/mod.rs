@@ -50,6 +50,9 @@ const SNAPSHOT_PART: usize = 1000;
 /// How many changes that belong together go to the log as one batch.
 const BATCH: usize = 1000;
 
+/// How many changes that belong together are asked of other nodes at a time: less than a node may have open.
+const UNDER_WAY: usize = 256;
+
 /// How many of the objects that ended with the node's last run are deleted at a time.
 const ENDED_PART: usize = 1000;
 
@@ -292,16 +295,17 @@ impl Topology {
 
     /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them
     /// without the others, and nobody asks in between. False if it was a copy of what exists no more: then nothing has
-    /// changed.
+    /// changed. Where several nodes decide they are asked for one after the other, and others may come in between.
     ///
     /// # Errors
-    /// Another node decides; or one is refused although the copy took it, which is a defect, and those before it are in force.
+    /// One is refused although the copy took it: those before it are in force. With several nodes that may be somebody's who came
+    /// in between, or nobody decides.
     pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
         let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if self.leader.get().is_some() {
-            let reason = "many changes at once are made only on the node that decides".into();
-            return Err(Refusal::Internal { reason });
+            drop(host);
+            return self.enact_with_others(actor, generation, requests);
         }
         if host.machine.view().generation() != generation {
             return Ok(false);
@@ -321,6 +325,27 @@ impl Topology {
         }
         self.conclude(host, events, orders);
         refused
+    }
+
+    /// The same where several nodes decide: as many are under way as may be.
+    fn enact_with_others(
+        &self,
+        actor: &Arc<str>,
+        generation: u64,
+        requests: Vec<Request>,
+    ) -> Result<bool, Refusal> {
+        if self.generation() != generation {
+            return Ok(false);
+        }
+        let mut left = requests.into_iter().peekable();
+        while left.peek().is_some() {
+            let part = left.by_ref().take(UNDER_WAY);
+            let asked: Vec<Decision> = part.map(|request| self.decide_by(actor, request)).collect();
+            // All answers are waited for, so that nothing of this import comes after its refusal.
+            let answers: Vec<Answered> = asked.into_iter().map(Decision::wait).collect();
+            answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        Ok(true)
     }
 
     /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are
