@@ -172,6 +172,13 @@ impl Node {
         names
     }
 
+    /// Whether the message is in the queue of this number, which lives here.
+    fn has_kept(&self, number: usize) -> bool {
+        let get = r#"{"count":1,"ackmode":"ack_requeue_true","encoding":"auto"}"#;
+        let (status, body) = self.ask("POST", &format!("/queues/%2F/q{number}/get"), get);
+        status == 200 && body.contains("\"payload\":\"kept\"")
+    }
+
     /// How many nodes of its cluster it says run.
     fn running(&self) -> usize {
         let (_, body) = self.ask("GET", "/nodes?columns=name,running", "");
@@ -241,12 +248,19 @@ fn three_nodes_that_start_at_once_are_one_cluster_that_outlives_each_of_them() {
     wait("all run", || nodes.iter().all(|node| node.running() == 3));
 
     for dies in 0..3 {
+        let key = dies + 1;
+        let message = format!(
+            r#"{{"properties":{{"delivery_mode":2}},"routing_key":"q{key}","payload":"kept","payload_encoding":"string"}}"#
+        );
+        let (status, said) = nodes[dies].ask("POST", "/exchanges/%2F/amq.default/publish", &message);
+        assert!(status == 200 && said.contains("true"), "{said}");
         nodes[dies].kill();
         let survivor = (dies + 1) % 3;
         nodes[survivor].put_at_last(&format!("/queues/%2F/without{dies}"), r#"{"durable":true}"#);
         start(&mut nodes[dies..=dies]);
         let expected = nodes[survivor].names("/queues");
         assert_eq!(nodes[dies].names("/queues"), expected);
+        assert!(nodes[dies].has_kept(dies + 1));
         nodes[dies].put_at_last(&format!("/queues/%2F/back{dies}"), r#"{"durable":true}"#);
     }
 
@@ -254,8 +268,9 @@ fn three_nodes_that_start_at_once_are_one_cluster_that_outlives_each_of_them() {
     assert_eq!(before.len(), 9);
     nodes.iter_mut().for_each(Node::kill);
     start(&mut nodes);
-    for node in &nodes {
+    for (number, node) in (1..).zip(&nodes) {
         assert_eq!(node.names("/queues"), before, "{}", node.name);
+        assert!(node.has_kept(number));
     }
 }
 

@@ -54,6 +54,7 @@ mod state;
 pub mod transfer;
 
 pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
+pub use crate::node::paging::Nearby;
 pub use cluster::NodeId;
 pub use host::ReplicatedHost;
 pub use hosted::{Act, Hosted};
@@ -62,7 +63,6 @@ pub use member::{Links, Member, News, Observer};
 pub use member_journal::{MemberJournal, member_journal};
 pub use member_record::{Head, Remembered};
 pub use node_groups::NodeGroups;
-pub use crate::node::paging::Nearby;
 pub use replay::{Replay, block_at};
 pub use replicated::Replicated;
 pub use start::{Found, Identity, NotOpened};
