@@ -151,6 +151,9 @@ fn serve(
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
     broker.begin_cluster()?;
+    if let Some(cluster) = &cluster {
+        cluster.serve_queues(&broker);
+    }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
     let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
     let mut open = gateway.endpoints().to_vec();

@@ -137,7 +137,7 @@ pub fn go_along(
 ) -> Result<RunningCluster, OpenError> {
     let begun = clustered.companion.begin(groups, catalog);
     begun.map_err(OpenError::Clustered)?;
-    let ticker = Ticker::start(groups, catalog).map_err(OpenError::Thread)?;
+    let ticker = Ticker::start(groups, catalog, &clustered.companion).map_err(OpenError::Thread)?;
     Ok(RunningCluster {
         groups: groups.clone(),
         catalog: catalog.clone(),

@@ -2,12 +2,16 @@
 
 use super::admission::{Answer, Question, Welcome};
 use super::{ConfiguredNode, host_of};
-use crate::link::{ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent};
+use crate::link::{
+    ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent, of_queues,
+};
+use broker::Broker;
 use broker::groups::catalog::{CatalogLinks, SharedCatalog};
 use broker::groups::membership::{
     Applicant, ClusterFile, ClusterStore, Clustered, Companion, NotAdmitted, Peer, Stage, admit,
 };
 use broker::groups::{NodeGroups, NodeId};
+use broker::queues::Work;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -37,8 +41,8 @@ struct State {
     running: Option<Running>,
     /// The members of the cluster; nobody before this node is on record as one.
     members: Vec<Peer>,
-    /// Who is told of clients' work.
-    work: Option<Arc<dyn Receiver>>,
+    /// The queues of other nodes, and this node's for them.
+    work: Option<Arc<Work>>,
     /// The peers whose lane for work is up, with their starts.
     up: BTreeMap<NodeId, u64>,
 }
@@ -112,14 +116,32 @@ impl Cluster {
         self.state().members.clone()
     }
 
-    /// From now on this one is told what comes on the lane for work and is not the catalog's, and at once which peers' are up;
-    /// of that it must not ask the cluster anything meanwhile.
-    pub fn serve_work(&self, work: Arc<dyn Receiver>) {
+    /// From now on clients of this node reach queues of others, and theirs this node's. Once, before clients are let in.
+    pub fn serve_queues(&self, broker: &Arc<Broker>) {
+        let file = self.file();
+        let (node, start) = (file.node, file.starts);
+        drop(file);
+        let existing: Weak<Broker> = Arc::downgrade(broker);
+        let work = Work::new(node, start, self.links.clone(), existing);
+        broker.join(work.clone());
         let mut state = self.state();
-        for (peer, start) in &state.up {
-            work.up(*peer, Lane::Work, *start);
+        state.work = Some(work.clone());
+        let up = state.up.clone();
+        drop(state);
+        for (peer, start) in up {
+            work.up(peer, start);
+            // Links tell of themselves meanwhile, without waiting for this.
+            let mut told = Some(start);
+            while let now = self.state().up.get(&peer).copied()
+                && now != told
+            {
+                match now {
+                    Some(start) => work.up(peer, start),
+                    None => work.down(peer),
+                }
+                told = now;
+            }
         }
-        state.work = Some(work);
     }
 
     /// The node is about to close: others lead what it leads, if there are some, and then it has no links any more. To be called
@@ -189,12 +211,12 @@ impl Cluster {
             if let Some(catalog) = catalog {
                 catalog.receive(from, &frame.slice(1..));
             }
-        } else if let Some(work) = self.work() {
-            work.frame(from, Lane::Work, frame);
+        } else if let (Some(frame), Some(work)) = (of_queues(&frame), self.work()) {
+            work.receive(from, frame);
         }
     }
 
-    fn work(&self) -> Option<Arc<dyn Receiver>> {
+    fn work(&self) -> Option<Arc<Work>> {
         self.state().work.clone()
     }
 
@@ -263,6 +285,12 @@ impl Companion for Cluster {
         self.links.set_peers(self.addresses(members));
     }
 
+    fn tick(&self) {
+        if let Some(work) = self.work() {
+            work.tick();
+        }
+    }
+
     fn waits(&self, _: u64) -> bool {
         (self.goes_on)()
     }
@@ -277,7 +305,7 @@ impl Receiver for Cluster {
             let work = state.work.clone();
             drop(state);
             if let Some(work) = work {
-                work.up(peer, lane, incarnation);
+                work.up(peer, incarnation);
             }
         }
     }
@@ -310,18 +338,16 @@ impl Receiver for Cluster {
                 state.up.remove(&peer);
                 let work = state.work.clone();
                 drop(state);
+                // What was under way is lost, be there another link or not.
                 if let Some(work) = work {
-                    work.down(peer, lane, replaced);
+                    work.down(peer);
                 }
             }
         }
     }
 
-    fn room(&self, peer: NodeId, lane: Lane) {
-        // Groups, transfers and the catalog say again what found no room.
-        if let (Lane::Work, Some(work)) = (lane, self.work()) {
-            work.room(peer, lane);
-        }
+    fn room(&self, _: NodeId, _: Lane) {
+        // Groups, transfers and the catalog say again what found no room, and sessions of queues miss it.
     }
 
     fn asked(&self, name: &str, question: Bytes, reply: Reply) {

@@ -6,8 +6,8 @@
 //! Reading order: [`Links`] (start, send, stop), [`Receiver`] (who is told what comes), [`Reply`] (what a node asks that has no
 //! link), `connection` (one end of a link, without its socket), `lane` (which link a lane has, what waits for it, and the order
 //! in which things are told), `node` (who the peers are), `dial` (making links), `outgoing` (frames on their way into a
-//! buffer), [`PeerStatus`] (what operators see), [`ToGroups`] and [`ToWork`] (links for the groups of a node, and for queues of
-//! other nodes).
+//! buffer), [`PeerStatus`] (what operators see), [`ToGroups`] (links for the groups of a node), `work` (links for
+//! queues of other nodes).
 
 mod connection;
 mod dial;
@@ -32,4 +32,4 @@ pub use protocol::link::{ClusterId, Lane, Secret};
 pub use question::{QUESTION_LIMIT, Reply};
 pub use receiver::{Receiver, Sent};
 pub use status::{Counts, LaneStatus, LinkStatus, PeerStatus};
-pub use work::ToWork;
+pub(crate) use work::of_queues;

@@ -57,6 +57,9 @@ pub trait Companion: Send + Sync {
     /// These are the members of the cluster from now on, this node among them. Called by one thread at a time.
     fn members(&self, members: &[Peer]);
 
+    /// A tick of the clock, of which there is one each 100 ms.
+    fn tick(&self);
+
     /// The node waits for others, for so many seconds: whoever looks after it may be told. False gives it up.
     fn waits(&self, seconds: u64) -> bool;
 }

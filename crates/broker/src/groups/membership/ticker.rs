@@ -1,8 +1,8 @@
-//! What has a node's groups and its catalog look at the time, and the members of the catalog's group follow the list.
+//! What has a node's groups, its catalog and its companion look at the time, and the members of the catalog's group follow the list.
 
 use super::super::catalog::SharedCatalog;
 use super::super::node_groups::NodeGroups;
-use super::{CATALOG_GROUP, next_steps};
+use super::{CATALOG_GROUP, Companion, next_steps};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ pub struct Ticker {
 struct Ticking {
     groups: Arc<NodeGroups>,
     catalog: Arc<SharedCatalog>,
+    companion: Arc<dyn Companion>,
     world: Arc<dyn World>,
     stop: Arc<AtomicBool>,
     next: Duration,
@@ -31,11 +32,16 @@ impl Ticker {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(groups: &Arc<NodeGroups>, catalog: &Arc<SharedCatalog>) -> io::Result<Self> {
+    pub fn start(
+        groups: &Arc<NodeGroups>,
+        catalog: &Arc<SharedCatalog>,
+        companion: &Arc<dyn Companion>,
+    ) -> io::Result<Self> {
         let (stop, world) = (Arc::new(AtomicBool::new(false)), groups.node().world.clone());
         let ticking = Ticking {
             groups: groups.clone(),
             catalog: catalog.clone(),
+            companion: companion.clone(),
             stop: stop.clone(),
             next: world.elapsed() + TICK,
             world: world.clone(),
@@ -54,6 +60,7 @@ impl Task for Ticking {
         if now >= self.next {
             self.groups.tick();
             self.catalog.tick();
+            self.companion.tick();
             self.follow_list();
             // A process that stood still makes up for nothing.
             self.next = now + TICK;
