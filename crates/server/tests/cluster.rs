@@ -199,7 +199,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "this never comes: {what}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::yield_now();
     }
 }
 

@@ -295,8 +295,8 @@ impl<'a> Administrator<'a> {
         NodeConnection::of_node(self.broker.topology().incarnation())
     }
 
-    /// Removes a node from the cluster, with the queues that live there; nobody looks whether it runs. Done if there is none of this
-    /// name.
+    /// Removes a node from the cluster, with the queues that live there; nobody looks whether it runs. Done if there is none of
+    /// this name.
     ///
     /// # Errors
     /// Nobody decides.

@@ -11,8 +11,8 @@ use cluster::{Groups, MemberId, Settings};
 use std::sync::Arc;
 
 impl Broker {
-    /// Begins the cluster that this node was opened to begin: its catalog becomes that of a group, which other nodes may join from
-    /// then on. Waits until it is. Does nothing on any other node.
+    /// Begins the cluster that this node was opened to begin: its catalog becomes that of a group, which other nodes may join
+    /// from then on. Waits until it is. Does nothing on any other node.
     ///
     /// # Errors
     /// There can be no links or no thread, or the node was told to stop.

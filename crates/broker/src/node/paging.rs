@@ -37,8 +37,8 @@ pub enum Unread {
     Failed(String),
 }
 
-/// What was read of a group's log beside what was asked for: entries that follow each other. Pieces of an order are mostly read in
-/// the log's order, and single entries are small beside what has to be read to find one.
+/// What was read of a group's log beside what was asked for: entries that follow each other. Pieces of an order are mostly read
+/// in the log's order, and single entries are small beside what has to be read to find one.
 ///
 /// It is for one order: the log may have something else at these indices afterwards.
 #[derive(Debug, Default)]
@@ -72,8 +72,8 @@ pub trait Paged: fmt::Debug + Send {
     /// Whose the segments are.
     fn owner(&self) -> JournalId;
 
-    /// The block that the record brought which stands here in the log; `None` if it brought none. What is read beside it may be left
-    /// in `nearby`, and is not read again.
+    /// The block that the record brought which stands here in the log; `None` if it brought none. What is read beside it may be
+    /// left in `nearby`, and is not read again.
     ///
     /// # Errors
     /// The log can't be read there.

@@ -12,7 +12,7 @@ use broker::groups::membership::{ClusterFile, ClusterStore, Stage};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a round waits for answers. No answer takes longer.
@@ -55,6 +55,7 @@ enum Outcome {
 /// What others are answered meanwhile.
 struct Doorway {
     state: Mutex<Said>,
+    decided: Condvar,
 }
 
 #[derive(Default)]
@@ -93,6 +94,15 @@ impl Doorway {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).alone
     }
 
+    /// Between two rounds: until something is decided, which nobody else does.
+    fn pause(&self) {
+        let said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .decided
+            .wait_timeout_while(said, PAUSE, |said| !said.is_decided);
+        drop(waited);
+    }
+
     /// From now on nobody is told that this node is in no cluster. False if somebody was since that number.
     fn decide(&self, since: Option<u64>) -> bool {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,6 +110,7 @@ impl Doorway {
             return false;
         }
         said.is_decided = true;
+        self.decided.notify_all();
         true
     }
 }
@@ -111,6 +122,7 @@ impl Doorway {
 pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile, String> {
     let doorway = Arc::new(Doorway {
         state: Mutex::default(),
+        decided: Condvar::new(),
     });
     let receiver: Arc<dyn Receiver> = doorway.clone();
     let links = Links::new(&forming.options);
@@ -154,7 +166,7 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
         if !(forming.goes_on)() {
             return Err("the node was told to stop before it came to a cluster".to_owned());
         }
-        std::thread::sleep(PAUSE);
+        doorway.pause();
     }
     links.stop();
     Ok(file)

@@ -14,7 +14,7 @@ use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// The first byte of what is said about the catalog on the lane for work. All other frames are somebody else's.
@@ -34,6 +34,7 @@ pub struct Cluster {
     goes_on: Box<dyn Fn() -> bool + Send + Sync>,
     file: Mutex<ClusterFile>,
     state: Mutex<State>,
+    ticked: Condvar,
 }
 
 #[derive(Default)]
@@ -87,6 +88,7 @@ impl Cluster {
             goes_on: Box::new(goes_on),
             file: Mutex::new(file),
             state: Mutex::default(),
+            ticked: Condvar::new(),
         })
     }
 
@@ -158,8 +160,12 @@ impl Cluster {
             };
             groups.hand_over();
             let until = Instant::now() + HAND_OVER;
-            while leads() && has_links() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(10));
+            while leads()
+                && has_links()
+                && let Some(left) = until.checked_duration_since(Instant::now())
+            {
+                // Who leads is looked at with each tick.
+                drop(self.ticked.wait_timeout(self.state(), left));
             }
         }
         self.links.stop();
@@ -286,6 +292,7 @@ impl Companion for Cluster {
     }
 
     fn tick(&self) {
+        self.ticked.notify_all();
         if let Some(work) = self.work() {
             work.tick();
         }

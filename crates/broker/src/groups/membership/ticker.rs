@@ -1,4 +1,5 @@
-//! What has a node's groups, its catalog and its companion look at the time, and the members of the catalog's group follow the list.
+//! What has a node's groups, its catalog and its companion look at the time, and the members of the catalog's group follow
+//! the list.
 
 use super::super::catalog::SharedCatalog;
 use super::super::node_groups::NodeGroups;
