@@ -178,8 +178,9 @@ impl Cluster {
                 let groups: Vec<GroupId> = self.terms.keys().copied().collect();
                 let led = |group: &GroupId| self.node(id).leads(*group).is_some();
                 let led: Vec<GroupId> = groups.into_iter().filter(led).collect();
-                led.into_iter()
-                    .for_each(|group| drop(self.transfer_on(id, group)));
+                for group in led {
+                    self.transfer_on(id, group);
+                }
             }
         }
     }

@@ -53,6 +53,7 @@ enum Outcome {
 }
 
 /// What others are answered meanwhile.
+#[derive(Default)]
 struct Doorway {
     state: Mutex<Said>,
     decided: Condvar,
@@ -120,10 +121,7 @@ impl Doorway {
 /// # Errors
 /// The node can't be let in, or was told to give up; the text says what to do.
 pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile, String> {
-    let doorway = Arc::new(Doorway {
-        state: Mutex::default(),
-        decided: Condvar::new(),
-    });
+    let doorway = Arc::new(Doorway::default());
     let receiver: Arc<dyn Receiver> = doorway.clone();
     let links = Links::new(&forming.options);
     let started = links.start(&forming.options, Arc::downgrade(&receiver));
@@ -346,9 +344,7 @@ mod tests {
 
     #[test]
     fn who_has_said_that_it_is_alone_takes_no_earlier_answer() {
-        let doorway = Doorway {
-            state: Mutex::default(),
-        };
+        let doorway = Doorway::default();
         let since = doorway.alone();
         let (reply, _) = Reply::new();
         doorway.asked("n1@h", Bytes::new(), reply);
