@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How many of the objects that ended with the node's last run are deleted at a time.
 const ENDED_PART: usize = 1000;
 
+/// How long a node stays that was forgotten, and still votes.
+const STAYS: Duration = Duration::from_secs(3);
+
 /// How often a node looks whether it votes.
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
@@ -157,8 +160,8 @@ impl RunningCluster {
             token: clustered.file.token,
         };
         let name = clustered.file.name.as_str().into();
-        let answer = self.decide(clustered, &Request::JoinNode { name, joined })?;
-        match answer {
+        let answer = self.decide(clustered, &Request::JoinNode { name, joined });
+        match answer.inspect_err(|_| self.leave(clustered))? {
             Answer::Joined(node) if node.0 == u64::from(clustered.file.node.0) => Ok(()),
             other => Err(OpenError::Clustered(format!(
                 "this is node {} of its cluster by its own file, and the cluster answers {other:?}: reset the node, and let it join again",
@@ -187,6 +190,19 @@ impl RunningCluster {
         // It was told before the first answer came.
         let view = self.follower.view().unwrap_or_default();
         Ok((incarnation, view))
+    }
+
+    /// The node is no member any more: it stays for a moment, since the others may need it to decide that.
+    fn leave(&self, clustered: &Clustered) {
+        let world = &self.groups.node().world;
+        let (me, until) = (MemberId::first(clustered.file.node), world.elapsed() + STAYS);
+        let votes = || {
+            let status = self.groups.status(CATALOG_GROUP);
+            status.is_some_and(|status| status.members.members().any(|member| member == me))
+        };
+        while votes() && world.elapsed() < until && clustered.companion.waits(0) {
+            world.pause(LOOKS_EVERY);
+        }
     }
 
     /// Waits until this node's copy counts: whoever has seen it ready may take another node away.

@@ -8,7 +8,8 @@ use crate::link::{
 use broker::Broker;
 use broker::groups::catalog::{CatalogLinks, SharedCatalog};
 use broker::groups::membership::{
-    Applicant, ClusterFile, ClusterStore, Clustered, Companion, NotAdmitted, Peer, Stage, admit,
+    Applicant, CATALOG_GROUP, ClusterFile, ClusterStore, Clustered, Companion, NotAdmitted, Peer, Stage,
+    admit,
 };
 use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
@@ -247,6 +248,18 @@ impl Cluster {
     }
 }
 
+/// The members, and those who are none any more and still vote about the catalog: without them that they leave may never be decided.
+fn with_leaving(known: &[Peer], members: &[Peer], running: Option<&Running>) -> Vec<Peer> {
+    let status = running.and_then(|running| running.groups.status(CATALOG_GROUP));
+    let votes = |peer: &&Peer| {
+        let mut all = status.iter().flat_map(|status| status.members.members());
+        all.any(|member| member.node == peer.node)
+    };
+    let is_member = |peer: &Peer| members.iter().any(|member| member.node == peer.node);
+    let leaving = known.iter().filter(|peer| !is_member(peer)).filter(votes);
+    members.iter().chain(leaving).cloned().collect()
+}
+
 impl Companion for Cluster {
     fn begin(&self, groups: &Arc<NodeGroups>, catalog: &Arc<SharedCatalog>) -> Result<(), String> {
         let mut file = self.file();
@@ -277,8 +290,9 @@ impl Companion for Cluster {
         state.members = members.to_vec();
         let running = state.running.clone();
         drop(state);
-        if file.peers != members || file.stage != Stage::Member {
-            file.peers = members.to_vec();
+        let peers = with_leaving(&file.peers, members, running.as_ref());
+        if file.peers != peers || file.stage != Stage::Member {
+            file.peers = peers.clone();
             file.stage = Stage::Member;
             self.keep(&file);
         }
@@ -288,7 +302,7 @@ impl Companion for Cluster {
                 catalog.add_peer(member.node);
             }
         }
-        self.links.set_peers(self.addresses(members));
+        self.links.set_peers(self.addresses(&peers));
     }
 
     fn tick(&self) {
