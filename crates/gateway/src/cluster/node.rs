@@ -248,7 +248,8 @@ impl Cluster {
     }
 }
 
-/// The members, and those who are none any more and still vote about the catalog: without them that they leave may never be decided.
+/// The members, and those who are none any more and still vote about the catalog: without them that they leave may never
+/// be decided.
 fn with_leaving(known: &[Peer], members: &[Peer], running: Option<&Running>) -> Vec<Peer> {
     let status = running.and_then(|running| running.groups.status(CATALOG_GROUP));
     let votes = |peer: &&Peer| {
