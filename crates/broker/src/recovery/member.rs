@@ -200,7 +200,7 @@ impl RunningCluster {
             let status = self.groups.status(CATALOG_GROUP);
             status.is_some_and(|status| status.members.members().any(|member| member == me))
         };
-        while votes() && world.elapsed() < until && clustered.companion.waits(0) {
+        while votes() && world.elapsed() < until && clustered.companion.waits(0).is_ok() {
             world.pause(LOOKS_EVERY);
         }
     }
@@ -275,10 +275,8 @@ impl<'a> Waiting<'a> {
     fn goes_on(&mut self) -> Result<(), OpenError> {
         let now = self.running.groups.node().world.elapsed();
         let seconds = (now - self.begun).as_secs();
-        if !self.clustered.companion.waits(seconds) {
-            let text = "the node was told to stop while it waited for its cluster";
-            return Err(OpenError::Clustered(text.to_owned()));
-        }
+        let waits = self.clustered.companion.waits(seconds);
+        waits.map_err(OpenError::Clustered)?;
         if now - self.said >= SAYS_EVERY {
             self.said = now;
             tracing::warn!(

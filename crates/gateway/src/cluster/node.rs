@@ -15,11 +15,15 @@ use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// The first byte of what is said about the catalog on the lane for work. All other frames are somebody else's.
 const CATALOG: u8 = 1;
+
+/// So often a node that waits for its cluster asks whether it is still of it, in seconds.
+const ASKS_EVERY: u64 = 5;
 
 /// How long a node that stops waits until others lead what it has led.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -36,6 +40,10 @@ pub struct Cluster {
     file: Mutex<ClusterFile>,
     state: Mutex<State>,
     ticked: Condvar,
+    /// Why the node is no member any more, if another one has said so.
+    refused: Arc<Mutex<Option<String>>>,
+    /// After so many seconds of waiting others were asked last.
+    asked: AtomicU64,
 }
 
 #[derive(Default)]
@@ -90,6 +98,8 @@ impl Cluster {
             file: Mutex::new(file),
             state: Mutex::default(),
             ticked: Condvar::new(),
+            refused: Arc::default(),
+            asked: AtomicU64::new(0),
         })
     }
 
@@ -234,6 +244,31 @@ impl Cluster {
             .map(|running| running.groups.clone())
     }
 
+    /// Asks all others as a node does that is no member: one that is not forgotten is answered with its number.
+    fn ask_whether_member(&self) {
+        let file = self.file().clone();
+        let question = Question {
+            port: self.port,
+            token: file.token,
+            has_data: false,
+        };
+        for peer in self.addresses(&file.peers) {
+            if peer.id == file.node {
+                continue;
+            }
+            let (refused, name) = (self.refused.clone(), peer.name.clone());
+            let told = move |answered: Result<Bytes, String>| {
+                let answer = answered.ok().and_then(|bytes| Answer::decode(&bytes));
+                if let Some(Answer::Refused(why)) = answer {
+                    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+                    *refused = Some(format!("{name} says: {why}"));
+                }
+            };
+            self.links
+                .ask(&peer.name, (&peer.host, peer.port), question.encode(), told);
+        }
+    }
+
     /// What a node is answered that was let in.
     fn welcome(&self, applicant: Peer) -> Answer {
         let mut members = self.state().members.clone();
@@ -313,8 +348,26 @@ impl Companion for Cluster {
         }
     }
 
-    fn waits(&self, _: u64) -> bool {
-        (self.goes_on)()
+    fn waits(&self, seconds: u64) -> Result<(), String> {
+        if !(self.goes_on)() {
+            return Err("the node was told to stop while it waited for its cluster".to_owned());
+        }
+        let refused = self
+            .refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(why) = refused {
+            return Err(why);
+        }
+        // Who was removed from the cluster has no links, and would wait for ever.
+        if seconds > 0
+            && seconds.is_multiple_of(ASKS_EVERY)
+            && self.asked.swap(seconds, Ordering::SeqCst) != seconds
+        {
+            self.ask_whether_member();
+        }
+        Ok(())
     }
 }
 

@@ -60,6 +60,9 @@ pub trait Companion: Send + Sync {
     /// A tick of the clock, of which there is one each 100 ms.
     fn tick(&self);
 
-    /// The node waits for others, for so many seconds: whoever looks after it may be told. False gives it up.
-    fn waits(&self, seconds: u64) -> bool;
+    /// The node waits for others, for so many seconds by now.
+    ///
+    /// # Errors
+    /// It is to give up; the text says why.
+    fn waits(&self, seconds: u64) -> Result<(), String>;
 }
