@@ -1,7 +1,7 @@
 //! Faults that wait for their moment: until a record of a wanted kind has just come to a wanted point of its way through a
 //! node, which is the one that is struck. What must be interrupted in one step out of thousands is so again and again.
 
-use super::coverage::{Fault, Kind, Phase};
+use super::coverage::{Cell, Fault, Kind, Phase};
 use super::nodes::Cluster;
 use cluster::GroupId;
 use storage::faulty::Random;
@@ -99,6 +99,8 @@ pub struct Aim {
     bars: bool,
     /// Nothing else goes wrong.
     only: Option<Fault>,
+    /// Nothing else is waited for.
+    fixed: bool,
     /// Disks are lost; members change then only to replace those.
     loses_disks: bool,
     round: u64,
@@ -120,6 +122,7 @@ impl Aim {
             phase: Phase::Sent,
             bars: random.below(5) > 0,
             only,
+            fixed: false,
             loses_disks,
             round: 0,
             struck: 0,
@@ -129,7 +132,25 @@ impl Aim {
         aim
     }
 
+    /// At this alone, as often as it comes about.
+    pub fn at((kind, phase, fault): Cell, loses_disks: bool) -> Self {
+        Self {
+            kind,
+            phase,
+            bars: kind == Kind::Barred,
+            only: Some(fault),
+            fixed: true,
+            loses_disks,
+            round: 0,
+            struck: 0,
+            since: 0,
+        }
+    }
+
     fn next(&mut self, random: &mut Random) {
+        if self.fixed {
+            return;
+        }
         let mut below = |count: usize| random.below(count as u64) as usize;
         (self.kind, self.phase) = match below(20) {
             // Who is replaced, while another disk is lost: only there members change where disks are lost.

@@ -154,22 +154,27 @@ impl Coverage {
         }
     }
 
-    fn count(&self, cell: Cell) -> u64 {
+    /// How often the seeds have reached it.
+    pub fn count(&self, cell: Cell) -> u64 {
         self.0.get(&cell).copied().unwrap_or(0)
     }
 
     /// What the seeds have reached less often than so, though it can be, and how often.
     pub fn below(&self, times: u64) -> Vec<(u64, Cell)> {
-        let points = Kind::ALL
-            .iter()
-            .flat_map(|kind| Phase::ALL.map(|phase| (*kind, phase)));
-        let cells = points.flat_map(|(kind, phase)| Fault::ALL.map(|fault| (kind, phase, fault)));
-        let cells = cells.filter(|cell| is_possible(*cell));
-        let mut counted: Vec<(u64, Cell)> = cells.map(|cell| (self.count(cell), cell)).collect();
+        let mut counted: Vec<(u64, Cell)> = cells().map(|cell| (self.count(cell), cell)).collect();
         counted.retain(|(count, _)| *count < times);
         counted.sort_unstable();
         counted
     }
+}
+
+/// Everything that can be reached.
+pub fn cells() -> impl Iterator<Item = Cell> {
+    let points = Kind::ALL
+        .into_iter()
+        .flat_map(|kind| Phase::ALL.map(|phase| (kind, phase)));
+    let cells = points.flat_map(|(kind, phase)| Fault::ALL.map(|fault| (kind, phase, fault)));
+    cells.filter(|cell| is_possible(*cell))
 }
 
 /// Whether this fault can find a record of this kind at this point.

@@ -1,7 +1,7 @@
 //! What goes wrong, as the seed decides.
 
 use super::aim::Aim;
-use super::coverage::Fault as Struck;
+use super::coverage::{Cell, Fault as Struck};
 use super::network::Weather;
 use super::node::Node;
 use super::nodes::Cluster;
@@ -22,7 +22,7 @@ pub struct Plan {
 
 impl Plan {
     /// Decides.
-    pub fn choose(cluster: &mut Cluster) -> Self {
+    pub fn choose(cluster: &mut Cluster, cell: Option<Cell>) -> Self {
         let (theme, random) = (cluster.theme, &mut cluster.random);
         let one_in = theme.one_in(random);
         let weather = match random.below(4) {
@@ -37,10 +37,16 @@ impl Plan {
         cluster
             .ledger
             .tell(|| format!("{theme:?}: one round in {one_in} brings a fault, {weather:?}"));
-        let loses_disks = theme.loses_disks(&mut cluster.random);
+        let loses_disks = match cell {
+            Some((_, _, fault)) => fault == Struck::DiskLost,
+            None => theme.loses_disks(&mut cluster.random),
+        };
         let is_aimed = theme == Theme::Aimed;
         let checkpoints = is_aimed || cluster.random.chance();
-        cluster.aim = is_aimed.then(|| Aim::choose(&mut cluster.random, loses_disks));
+        cluster.aim = match cell {
+            Some(cell) => Some(Aim::at(cell, loses_disks)),
+            None => is_aimed.then(|| Aim::choose(&mut cluster.random, loses_disks)),
+        };
         Self {
             one_in,
             loses_disks,

@@ -34,5 +34,5 @@ mod theme;
 
 pub use ledger::Counts;
 pub use mutant::Mutant;
-pub use run::{Outcome, run, run_told};
+pub use run::{Outcome, run, run_at, run_told};
 pub use theme::Theme;

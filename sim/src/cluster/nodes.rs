@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::aim::Aim;
 use super::clients::Clients;
-use super::coverage::{Fault, Ways};
+use super::coverage::{Cell, Fault, Ways};
 use super::history::Id;
 use super::invariants::{agreed, contents, deliveries, deposed, hangs, leaders};
 use super::ledger::{Leadership, Ledger};
@@ -57,10 +57,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Some nodes with some queues, as the seed says.
-    pub fn new(seed: u64, story: bool) -> Self {
+    /// Some nodes with some queues, as the seed says, or for a seed that is aimed at something.
+    pub fn new(seed: u64, cell: Option<Cell>, story: bool) -> Self {
         let mut random = Random(seed);
         let theme = Theme::choose(&mut random);
+        let theme = cell.map_or(theme, |_| Theme::Aimed);
         let count = theme.nodes(&mut random);
         let ids: Vec<u32> = (1..=count).collect();
         let mut terms = BTreeMap::from([(DEAD, Terms::of_the_dead(some_nodes(&ids, &mut random)))]);

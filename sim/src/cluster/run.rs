@@ -1,5 +1,6 @@
 //! What one seed does: some seconds in which much goes wrong, and then everything heals and is looked at.
 
+use super::coverage::Cell;
 use super::faults::Plan;
 use super::invariants::{acks, bounded, healed, lost, members, unused};
 use super::ledger::{Counts, Ledger};
@@ -26,16 +27,21 @@ pub struct Outcome {
 
 /// Runs a seed.
 pub fn run(seed: u64) -> Outcome {
-    outcome(run_in(Cluster::new(seed, false)))
+    outcome(run_in(Cluster::new(seed, None, false), None))
 }
 
-/// Runs a seed, and writes down what happens.
-pub fn run_told(seed: u64) -> Outcome {
-    outcome(run_in(Cluster::new(seed, true)))
+/// Runs a seed in which everything waits for this fault to meet this record there.
+pub fn run_at(seed: u64, cell: Cell) -> Outcome {
+    outcome(run_in(Cluster::new(seed, Some(cell), false), Some(cell)))
 }
 
-fn run_in(mut cluster: Cluster) -> Ledger {
-    let plan = Plan::choose(&mut cluster);
+/// Runs a seed, aimed at something or not, and writes down what happens.
+pub fn run_told(seed: u64, cell: Option<Cell>) -> Outcome {
+    outcome(run_in(Cluster::new(seed, cell, true), cell))
+}
+
+fn run_in(mut cluster: Cluster, cell: Option<Cell>) -> Ledger {
+    let plan = Plan::choose(&mut cluster, cell);
     let most = cluster.theme.rounds();
     for _ in 0..most / 3 + cluster.random.below(most * 2 / 3) {
         cluster.round();
