@@ -125,7 +125,7 @@ fn resumed(options: &Options, stop: Stop) -> Result<Runner, Failure> {
                 "{name} was {old} and is {version} now: begin a new run"
             )));
         }
-        target.pid = broker.pid;
+        target.pid = broker.pids.first().copied();
     }
     results.finished_unix_s = None;
     Ok(Runner::new(plan, brokers, store, results, program, stop))
@@ -144,7 +144,7 @@ fn described(broker: &Broker, version: String) -> Target {
         name: broker.spec.name.clone(),
         version,
         uri_shown: broker.spec.uri_shown(),
-        pid: broker.pid,
+        pid: broker.pids.first().copied(),
     }
 }
 

@@ -16,6 +16,9 @@ Examples:
       some of it, with narrower intervals
   leveret bench --target here=amqp://localhost,pid=1234 --target there=amqp://user:secret@10.0.0.7/vhost
       sets the process id where it cannot be found; for a broker on another machine there are no CPU and memory figures
+  leveret bench --scenarios T1,S001-SCALE --target 'owner=amqp://localhost:5672,pid=pgrep leveret' \\
+      --target 'other=amqp://localhost:5682,declare=amqp://localhost:5672,pid=pgrep leveret'
+      a cluster: the loads once through the node that has the queues and once through another one, with the processor time of all nodes
   leveret bench --resume leveret-bench-2026-11-21-0930
       continues an interrupted run
   leveret bench --show leveret-bench-2026-11-21-0930
@@ -28,11 +31,13 @@ plots/*.svg in the output directory. See docs/bench.md for what is measured and 
 #[derive(Debug, Clone, Parser)]
 #[command(name = "leveret bench", version, after_help = EXAMPLES, next_line_help = true)]
 pub struct Options {
-    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id).
+    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id, or those
+    /// of all nodes of a cluster, whose times and sizes are added up). With declare=URI queues are
+    /// declared through that node of the cluster, and everything else goes through the first one.
     /// Repeat it for each broker; the others are compared with the first. For a broker on this
     /// machine the process is found by its port. A management API that is not on the port 10,000
     /// higher than AMQP's is given as NAME=URI,http=URI.
-    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,http=URI][,pid=PID]", value_parser = TargetSpec::parse)]
+    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,declare=URI][,http=URI][,pid=PID]", value_parser = TargetSpec::parse)]
     pub targets: Vec<TargetSpec>,
     /// Scenarios to run: names, groups or patterns such as T1,S000-*.
     #[arg(verbatim_doc_comment, long, value_name = "NAME,…", value_delimiter = ',')]

@@ -38,6 +38,8 @@ pub struct LoadProgram {
 #[derive(Debug, Clone)]
 pub struct Load {
     pub uri: String,
+    /// Where queues are declared, if not there.
+    pub declare: Option<String>,
     /// Of the management API; only imports use it.
     pub http: Option<String>,
     pub id: String,
@@ -71,6 +73,7 @@ impl Load {
     pub fn of(scenario: &Scenario, target: &TargetSpec, visit: &str) -> Self {
         Self {
             uri: target.uri.clone(),
+            declare: target.declare.clone(),
             http: target.http.clone(),
             id: format!("bench-{visit}"),
             words: words(scenario, visit),
@@ -126,7 +129,7 @@ impl LoadProgram {
             // Ctrl-C is for us; we tell the generator ourselves.
             .process_group(0);
         let child = self.spawn(command)?;
-        let sampler = Sampler::start(child.id()).ok();
+        let sampler = Sampler::start(&[child.id()]).ok();
         let status = wait(child, load, stop, tick);
         let samples = sampler.map(Sampler::finish);
         let status = status?;
@@ -165,6 +168,9 @@ impl LoadProgram {
         let ours = ["--uri", &load.uri, "--id", &load.id, "--interval", "1", "--json"];
         arguments.extend(ours.map(str::to_owned));
         arguments.push(json.display().to_string());
+        if let (None, Some(declare)) = (subcommand(&load.words), &load.declare) {
+            arguments.extend(["--declare-uri".to_owned(), declare.clone()]);
+        }
         if let Some(http) = load
             .http
             .as_ref()

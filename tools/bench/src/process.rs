@@ -13,33 +13,34 @@ pub struct Usage {
     pub written_bytes: Option<u64>,
 }
 
-/// A process and its descendants: RabbitMQ's virtual machine has a few small children, other brokers may fork workers.
+/// Processes and their descendants: RabbitMQ's virtual machine has a few small children, other brokers may fork workers.
 #[derive(Debug, Clone)]
 pub struct ProcessTree {
     proc: PathBuf,
-    root: u32,
+    /// A process, or one for each node of a cluster.
+    roots: Vec<u32>,
     members: Vec<u32>,
     ticks_a_second: f64,
 }
 
 impl ProcessTree {
-    /// The tree below a process.
+    /// The tree below a process, or below each of several.
     ///
     /// # Errors
     /// There is no such process.
-    pub fn new(root: u32) -> Result<Self, String> {
-        Self::under(Path::new("/proc"), root, rustix::param::clock_ticks_per_second())
+    pub fn new(roots: &[u32]) -> Result<Self, String> {
+        Self::under(Path::new("/proc"), roots, rustix::param::clock_ticks_per_second())
     }
 
-    fn under(proc: &Path, root: u32, ticks_a_second: u64) -> Result<Self, String> {
+    fn under(proc: &Path, roots: &[u32], ticks_a_second: u64) -> Result<Self, String> {
         let mut tree = Self {
             proc: proc.to_owned(),
-            root,
-            members: vec![root],
+            roots: roots.to_vec(),
+            members: roots.to_vec(),
             ticks_a_second: ticks_a_second.max(1) as f64,
         };
-        if tree.stat(root).is_none() {
-            return Err(format!("there is no process {root}"));
+        if let Some(gone) = roots.iter().find(|root| tree.stat(**root).is_none()) {
+            return Err(format!("there is no process {gone}"));
         }
         tree.find_members();
         Ok(tree)
@@ -56,7 +57,7 @@ impl ProcessTree {
         let parents: Vec<(u32, u32)> = pids
             .filter_map(|pid| Some((pid, self.stat(pid)?.parent)))
             .collect();
-        let mut members = vec![self.root];
+        let mut members = self.roots.clone();
         let mut next = 0;
         while let Some(&parent) = members.get(next) {
             next += 1;
@@ -70,9 +71,11 @@ impl ProcessTree {
         self.members = members;
     }
 
-    /// What all of them have used so far; `None` when the root is gone.
+    /// What all of them have used so far; `None` when a root is gone.
     pub fn usage(&self) -> Option<Usage> {
-        self.stat(self.root)?;
+        if self.roots.iter().any(|root| self.stat(*root).is_none()) {
+            return None;
+        }
         let mut sum = Usage::default();
         let mut written = Some(0);
         for &pid in &self.members {
@@ -87,7 +90,7 @@ impl ProcessTree {
             // A descendant of another user must not hide what the broker itself wrote.
             written = match (written, io) {
                 (Some(a), Some(b)) => Some(a + b),
-                (a, None) if pid != self.root => a,
+                (a, None) if !self.roots.contains(&pid) => a,
                 _ => None,
             };
         }
@@ -253,7 +256,7 @@ mod tests {
             &stat(13, "stranger", 1, [999, 999, 0, 0]),
             Some(io),
         );
-        let tree = ProcessTree::under(proc.path(), 10, 100).unwrap();
+        let tree = ProcessTree::under(proc.path(), &[10], 100).unwrap();
         let usage = tree.usage().unwrap();
         assert!((usage.user_s - 1.15).abs() < 1e-9, "{usage:?}");
         assert!((usage.system_s - 2.05).abs() < 1e-9, "{usage:?}");
@@ -261,22 +264,25 @@ mod tests {
         assert_eq!(usage.written_bytes, Some(8192));
         assert_eq!(tree.switches(), Some(3 * 157));
         assert_eq!(tree.peak_bytes(), Some(3 * 204_800 * 1024));
+        let both = ProcessTree::under(proc.path(), &[10, 13], 100).unwrap();
+        assert_eq!(both.usage().unwrap().rss_bytes, 4 * 102_400 * 1024);
+        assert!(ProcessTree::under(proc.path(), &[10, 99], 100).is_err());
     }
 
     #[test]
     fn what_the_kernel_hides_is_absent_and_not_zero() {
         let proc = tempfile::tempdir().unwrap();
         put(proc.path(), 10, &stat(10, "broker", 1, [1, 1, 0, 0]), None);
-        let tree = ProcessTree::under(proc.path(), 10, 100).unwrap();
+        let tree = ProcessTree::under(proc.path(), &[10], 100).unwrap();
         assert_eq!(tree.usage().unwrap().written_bytes, None);
         fs::remove_dir_all(proc.path().join("10")).unwrap();
         assert_eq!(tree.usage(), None);
-        assert!(ProcessTree::under(proc.path(), 10, 100).is_err());
+        assert!(ProcessTree::under(proc.path(), &[10], 100).is_err());
     }
 
     #[test]
     fn our_own_process_can_be_read() {
-        let tree = ProcessTree::new(std::process::id()).unwrap();
+        let tree = ProcessTree::new(&[std::process::id()]).unwrap();
         assert!(tree.usage().unwrap().rss_bytes > 0);
         assert!(tree.peak_bytes().unwrap() > 0);
     }

@@ -52,7 +52,8 @@ pub struct Runner {
 #[derive(Debug)]
 pub struct Broker {
     pub spec: TargetSpec,
-    pub pid: Option<u32>,
+    /// Of all nodes; none if they are not known.
+    pub pids: Vec<u32>,
 }
 
 impl Runner {
@@ -197,7 +198,7 @@ impl Runner {
         broker.settle(&self.stop, tick);
         let run = Run::empty(visit.target, visit.round);
         // Where the process can't be watched there are no costs, but rates and latencies all the same.
-        let sampler = broker.pid.and_then(|pid| Sampler::start(pid).ok());
+        let sampler = broker.known().and_then(|pids| Sampler::start(pids).ok());
         let load = Load::of(scenario, &broker.spec, &unique(visit));
         let loaded = self.program.run(&load, &self.stop, tick);
         let samples = sampler.map(Sampler::finish);
@@ -212,12 +213,12 @@ impl Runner {
         broker: &Broker,
         tick: &mut dyn FnMut(),
     ) -> Result<Option<f64>, LoadFailure> {
-        let Some(pid) = broker.pid else {
+        let Some(pids) = broker.known() else {
             return Ok(None);
         };
         let mut short = scenario.clone();
         short.seconds = short.seconds.min(COUNTED_SECONDS);
-        let count = SyncCount::start(pid, &self.program.scratch).map_err(LoadFailure::Failed)?;
+        let count = SyncCount::start(pids, &self.program.scratch).map_err(LoadFailure::Failed)?;
         let load = Load::of(
             &short,
             &broker.spec,
@@ -295,33 +296,40 @@ impl Broker {
     /// # Errors
     /// The command didn't tell an id, or there is no process of that id.
     pub fn find(spec: TargetSpec, say: &mut dyn FnMut(&str)) -> Result<Self, Failure> {
-        let pid = match (spec.find_pid(), &spec.pid) {
-            (Ok(pid), _) => pid,
+        let pids = match (spec.find_pids(), &spec.pid) {
+            (Ok(pids), _) => pids,
             (Err(why), crate::target::PidSpec::Listener) => {
                 say(&format!(
                     "{}: {why}; without a process there are no CPU and memory figures (add ,pid=PID)",
                     spec.name
                 ));
-                None
+                Vec::new()
             }
             (Err(why), _) => return Err(Failure::Usage(format!("target {}: {why}", spec.name))),
         };
-        if let Some(pid) = pid {
-            ProcessTree::new(pid).map_err(|e| Failure::Usage(format!("target {}: {e}", spec.name)))?;
+        let broker = Self { spec, pids };
+        if let Some(pids) = broker.known() {
+            ProcessTree::new(pids)
+                .map_err(|e| Failure::Usage(format!("target {}: {e}", broker.spec.name)))?;
         }
-        Ok(Self { spec, pid })
+        Ok(broker)
+    }
+
+    /// Its processes, where they can be watched.
+    fn known(&self) -> Option<&[u32]> {
+        (!self.pids.is_empty()).then_some(self.pids.as_slice())
     }
 
     /// A broker that was started anew has another process.
     fn find_again(&mut self) {
-        if self.pid.is_some_and(|pid| ProcessTree::new(pid).is_err()) {
-            self.pid = self.spec.find_pid().ok().flatten();
+        if self.known().is_some_and(|pids| ProcessTree::new(pids).is_err()) {
+            self.pids = self.spec.find_pids().unwrap_or_default();
         }
     }
 
     /// Waits until the broker has nothing to do any more.
     fn settle(&self, stop: &Stop, tick: &mut dyn FnMut()) {
-        let Some(tree) = self.pid.and_then(|pid| ProcessTree::new(pid).ok()) else {
+        let Some(tree) = self.known().and_then(|pids| ProcessTree::new(pids).ok()) else {
             return;
         };
         let cpu = || tree.usage().map(|usage| usage.user_s + usage.system_s);

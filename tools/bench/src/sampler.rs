@@ -117,12 +117,12 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to watch a process.
+    /// Begins to watch a process, or several as one.
     ///
     /// # Errors
     /// There is no such process, or no thread could be started.
-    pub fn start(pid: u32) -> Result<Self, String> {
-        let tree = ProcessTree::new(pid)?;
+    pub fn start(pids: &[u32]) -> Result<Self, String> {
+        let tree = ProcessTree::new(pids)?;
         let (stop, stopped) = mpsc::channel();
         let watch = move || {
             watch(tree, |period| {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn our_own_process_is_sampled_until_the_sampler_is_stopped() {
-        let found = Sampler::start(std::process::id()).unwrap().finish();
+        let found = Sampler::start(&[std::process::id()]).unwrap().finish();
         assert!(!found.samples.is_empty());
         assert!(!found.died);
         assert!(found.peak_bytes().unwrap() > 0);

@@ -17,22 +17,16 @@ pub struct SyncCount {
 }
 
 impl SyncCount {
-    /// Begins to count the syncs of all threads of a process.
+    /// Begins to count the syncs of all threads of these processes.
     ///
     /// # Errors
     /// strace can't be started.
-    pub fn start(pid: u32, scratch: &Path) -> Result<Self, String> {
+    pub fn start(pids: &[u32], scratch: &Path) -> Result<Self, String> {
         let summary = scratch.join("strace");
         let strace = Command::new("strace")
-            .args([
-                "-f",
-                "-c",
-                "-e",
-                "trace=fsync,fdatasync",
-                "-p",
-                &pid.to_string(),
-                "-o",
-            ])
+            .args(["-f", "-c", "-e", "trace=fsync,fdatasync"])
+            .args(pids.iter().flat_map(|pid| ["-p".to_owned(), pid.to_string()]))
+            .arg("-o")
             .arg(&summary)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

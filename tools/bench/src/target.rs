@@ -15,6 +15,8 @@ pub struct TargetSpec {
     /// With the password.
     pub uri: String,
     pub pid: PidSpec,
+    /// The node of a cluster on which queues are declared, if it is not the one that loads connect to; with the password.
+    pub declare: Option<String>,
     /// Where its management API is, if it is not expected beside AMQP; with the password.
     pub http: Option<String>,
     pub host: String,
@@ -27,12 +29,12 @@ pub enum PidSpec {
     /// The process that listens on the URI's port, if the host is this machine.
     Listener,
     Fixed(u32),
-    /// A command that prints the id, so that a broker may be started anew meanwhile.
+    /// A command that prints the id, or those of all nodes, so that a broker may be started anew meanwhile.
     Command(String),
 }
 
 impl TargetSpec {
-    /// Reads `NAME=URI[,http=URI][,pid=PID|,pid=COMMAND]`; a command may have commas in it.
+    /// Reads `NAME=URI[,declare=URI][,http=URI][,pid=PID|,pid=COMMAND]`; a command may have commas in it.
     ///
     /// # Errors
     /// A sentence that says what is wrong and how it is written right.
@@ -53,11 +55,19 @@ impl TargetSpec {
             None => (uri, None),
             Some((uri, http)) => (uri, Some(http.to_owned())),
         };
+        let (uri, declare) = match uri.split_once(",declare=") {
+            None => (uri, None),
+            Some((uri, declare)) => (uri, Some(declare.to_owned())),
+        };
+        if let Some(declare) = &declare {
+            address(declare).map_err(|e| format!("{}: {e}; {form}", without_password(declare)))?;
+        }
         let (host, port) = address(uri).map_err(|e| format!("{}: {e}; {form}", without_password(uri)))?;
         Ok(Self {
             name: name.to_owned(),
             uri: uri.to_owned(),
             pid,
+            declare,
             http,
             host,
             port,
@@ -75,7 +85,11 @@ impl TargetSpec {
     }
 
     fn passwords(&self) -> impl Iterator<Item = &str> {
-        let uris = [Some(self.uri.as_str()), self.http.as_deref()];
+        let uris = [
+            Some(self.uri.as_str()),
+            self.declare.as_deref(),
+            self.http.as_deref(),
+        ];
         uris.into_iter().flatten().filter_map(password)
     }
 
@@ -110,16 +124,16 @@ impl TargetSpec {
         Err(refused(last))
     }
 
-    /// The broker's process; `Ok(None)` if it runs on another machine and nothing was said about it.
+    /// The broker's process, or those of all nodes; none if it runs on another machine and nothing was said about it.
     ///
     /// # Errors
     /// A line that says why it can't be told.
-    pub fn find_pid(&self) -> Result<Option<u32>, String> {
+    pub fn find_pids(&self) -> Result<Vec<u32>, String> {
         match &self.pid {
-            PidSpec::Fixed(pid) => Ok(Some(*pid)),
-            PidSpec::Command(command) => pid_from(command).map(Some),
-            PidSpec::Listener if is_here(&self.host) => listener::listening(self.port).map(Some),
-            PidSpec::Listener => Ok(None),
+            PidSpec::Fixed(pid) => Ok(vec![*pid]),
+            PidSpec::Command(command) => pids_from(command),
+            PidSpec::Listener if is_here(&self.host) => Ok(vec![listener::listening(self.port)?]),
+            PidSpec::Listener => Ok(Vec::new()),
         }
     }
 }
@@ -138,16 +152,21 @@ impl PidSpec {
     }
 }
 
-fn pid_from(command: &str) -> Result<u32, String> {
+fn pids_from(command: &str) -> Result<Vec<u32>, String> {
     let done = Command::new("sh")
         .args(["-c", command])
         .output()
         .map_err(|e| format!("`{command}`: {e}"))?;
     let text = String::from_utf8_lossy(&done.stdout);
-    let first = text.split_ascii_whitespace().next().unwrap_or_default();
-    first
-        .parse()
-        .map_err(|_| format!("`{command}` printed {first:?} where a process id was expected"))
+    let pid = |word: &str| {
+        let expected = || format!("`{command}` printed {word:?} where a process id was expected");
+        word.parse().map_err(|_| expected())
+    };
+    let pids: Vec<u32> = text.split_ascii_whitespace().map(pid).collect::<Result<_, _>>()?;
+    match pids.is_empty() {
+        true => Err(format!("`{command}` printed no process id")),
+        false => Ok(pids),
+    }
 }
 
 /// Host and port of an AMQP URI.
@@ -270,7 +289,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let target = TargetSpec::parse(&format!("x=amqp://127.0.0.1:{port}")).unwrap();
         assert_eq!(target.reach(), Ok(()));
-        assert_eq!(target.find_pid(), Ok(Some(std::process::id())));
+        assert_eq!(target.find_pids(), Ok(vec![std::process::id()]));
         drop(listener);
         let said = target.reach().unwrap_err();
         assert!(
@@ -282,12 +301,20 @@ mod tests {
     #[test]
     fn a_command_may_tell_the_process() {
         let target = TargetSpec::parse("x=amqp://elsewhere,pid=echo 77").unwrap();
-        assert_eq!(target.find_pid(), Ok(Some(77)));
+        assert_eq!(target.find_pids(), Ok(vec![77]));
+        let target =
+            TargetSpec::parse("x=amqp://elsewhere,declare=amqp://a:b@h:1,pid=echo 77; echo 78").unwrap();
+        assert_eq!(target.find_pids(), Ok(vec![77, 78]));
+        assert_eq!(target.declare.as_deref(), Some("amqp://a:b@h:1"));
+        assert!(target.has_secret());
         let target = TargetSpec::parse("x=amqp://elsewhere,pid=echo none").unwrap();
-        assert!(target.find_pid().unwrap_err().contains("none"));
+        assert!(target.find_pids().unwrap_err().contains("none"));
+        assert!(TargetSpec::parse("x=amqp://elsewhere,declare=h:1").is_err());
+        let target = TargetSpec::parse("x=amqp://elsewhere,pid=true").unwrap();
+        assert!(target.find_pids().unwrap_err().contains("no process id"));
         assert_eq!(
-            TargetSpec::parse("x=amqp://elsewhere").unwrap().find_pid(),
-            Ok(None)
+            TargetSpec::parse("x=amqp://elsewhere").unwrap().find_pids(),
+            Ok(Vec::new())
         );
     }
 }

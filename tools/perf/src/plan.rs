@@ -14,6 +14,8 @@ pub struct Plan {
     pub arguments: Vec<String>,
     /// `--uri`, `--uris`: at least one.
     pub uris: Vec<Uri>,
+    /// `--declare-uri`: where exchange and queues are declared, if not where the others connect to.
+    pub declare_uri: Option<Uri>,
     /// `--connection-allocation`: which URI a connection takes first.
     pub allocation: Allocation,
     pub connection: Connecting,

@@ -247,6 +247,7 @@ const OWN: &[Flag] = {
         row(G, "", "json", One("FILE"), "", "write the whole run to this file as JSON"),
         row(G, "", "hdr", One("FILE"), "", "write the run's latency histograms to this file in HdrHistogram's log format"),
         row(G, "", "threads", One("N"), "half of the cores", "threads that drive the connections"),
+        row(G, "", "declare-uri", One("URI"), "as --uri", "declare and delete the exchange and the queues there, such as on the node of a cluster that is to own them; queues that consumers declare for themselves stay theirs"),
         row(G, "", "delete-queues", Nothing, "", "delete the queues, and the exchange if it was declared, at the end"),
     ]
 };
@@ -541,13 +542,14 @@ mod tests {
         ),
         ("Rest", &["mdu metrics-datadog-uri", "mjx metrics-jmx"]),
     ];
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 8] = [
         "latency-from",
         "verify",
         "max-in-flight",
         "json",
         "hdr",
         "threads",
+        "declare-uri",
         "delete-queues",
     ];
 

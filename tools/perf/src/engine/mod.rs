@@ -74,7 +74,10 @@ impl Load {
         let token = plan.connection.oauth2.as_ref().map(Tokens::fetch).transpose()?;
         let secret = token.as_ref().map(|it| it.value.clone());
         let name = "perf-test-configuration-0";
-        let mut client = addresses.open(0, &plan.connection, name, &plan.id, secret.as_deref())?;
+        let declares = plan.declare_uri.as_ref();
+        let declares = declares.map(|uri| Addresses::new(std::slice::from_ref(uri), plan.allocation));
+        let declares = declares.as_ref().unwrap_or(&addresses);
+        let mut client = declares.open(0, &plan.connection, name, &plan.id, secret.as_deref())?;
         client.open_channel(1)?;
         let topology = match topology {
             Some(topology) => topology,

@@ -2,9 +2,10 @@
 
 /// Options that tell nothing about the load, in their short and long form, and whether a value follows. PerfTest leaves
 /// out where the broker is and everything about metrics.
-const HIDDEN: [(&str, &str, bool); 23] = [
+const HIDDEN: [(&str, &str, bool); 24] = [
     ("h", "uri", true),
     ("H", "uris", true),
+    ("", "declare-uri", true),
     ("mt", "metrics-tags", true),
     ("mpx", "metrics-prefix", true),
     ("mcla", "metrics-command-line-arguments", false),

@@ -17,6 +17,7 @@ pub fn plan() -> Plan {
             .map(str::to_owned)
             .into(),
         uris: Vec::new(),
+        declare_uri: None,
         allocation: Allocation::Random,
         connection: connecting(),
         exchange: Exchange {

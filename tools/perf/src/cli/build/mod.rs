@@ -33,6 +33,10 @@ pub fn build(settings: &Settings<'_>, arguments: &[String]) -> Result<Plan, Fail
         id: settings.text("id").unwrap_or_else(subcommand::own_id),
         arguments: masked(arguments),
         uris: uris(settings)?,
+        declare_uri: settings
+            .text("declare-uri")
+            .map(|uri| Uri::parse(&uri))
+            .transpose()?,
         allocation: connecting::allocation(settings)?,
         connection: connecting::connecting(settings)?,
         exchange: queues::exchange(settings),
