@@ -110,7 +110,8 @@ struct Done {
     seq: Seq,
     had: Had,
     accepts: bool,
-    /// Who was told, and how long the log was then; `usize::MAX` if that owner has gone before it was committed.
+    /// Who was told (0: nobody yet), and how long the log was then; `usize::MAX` if nobody was, or that owner has gone before it
+    /// was committed.
     term: u64,
     at: usize,
 }
@@ -127,6 +128,9 @@ struct Node {
     silent: bool,
     /// And the owner waits no longer: since the log was so long.
     down_at: Option<usize>,
+    /// It has told the present owner, and does not know yet what of that counts. What its clients are done with is said after
+    /// that: whatever does not count may be somebody else's by now.
+    asks: bool,
 }
 
 #[derive(Debug, Default)]
@@ -369,7 +373,7 @@ impl World {
             !void
         });
         if last {
-            node.down_at = None;
+            (node.down_at, node.asks) = (None, false);
             let knows = Incarnation(node.incarnation);
             let again: Vec<Done> = node.done.extract_if(.., |done| done.term < term).collect();
             self.turn(Request::Knows { node: knows });
@@ -412,17 +416,17 @@ impl World {
         if !accepts {
             *self.returned.entry(had.id).or_insert(0) += 1;
         }
-        let (term, log) = (0, 0);
-        self.tell(
-            at,
-            Done {
-                seq,
-                had,
-                accepts,
-                term,
-                at: log,
-            },
-        );
+        let done = Done {
+            seq,
+            had,
+            accepts,
+            term: 0,
+            at: usize::MAX,
+        };
+        match node.asks {
+            true => node.done.push(done),
+            false => self.tell(at, done),
+        }
     }
 
     fn publish(&mut self, at: usize, count: u64, rank: u8) {
@@ -460,6 +464,7 @@ impl World {
         if !std::mem::take(&mut node.silent) {
             return;
         }
+        node.asks = true;
         let term = self.term;
         let unheard = node.done.iter().filter(|done| done.term < term);
         let unheard = unheard.map(|done| (done.seq, done.had));
@@ -532,7 +537,7 @@ impl World {
         self.turn(Request::AwaitNodes { nodes });
         for at in 0..NODES {
             let node = &mut self.nodes[at];
-            node.silent = true;
+            (node.silent, node.asks) = (true, false);
             node.done.iter_mut().for_each(|done| done.at = usize::MAX);
             node.down_at = node.down_at.filter(|since| *since <= self.committed);
             let unanswered: Vec<_> = self.nodes[at].unanswered.iter().copied().collect();
