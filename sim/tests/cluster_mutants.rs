@@ -17,7 +17,7 @@ const ABOUT: [(&str, Theme); 1] = [("BelievesOldClaims", Theme::Members)];
 const NOT_FOUND: [(&str, &str); 6] = [
     (
         "NoGuard",
-        "only a member that lost what it had synced is told what can't be; the simulation of groups has a scenario",
+        "only a member that lost what it had synced is told what can't be; the simulation of groups finds it by a scenario",
     ),
     (
         "ChangeBeforeCommit",
@@ -25,19 +25,19 @@ const NOT_FOUND: [(&str, &str); 6] = [
     ),
     (
         "LeavesAtOnce",
-        "one of two would have to lose its power within the one sync behind the other one's removal; a scenario of groups shows it",
+        "one of two would have to lose its power within the one sync behind the other one's removal; a scenario of groups finds it",
     ),
     (
         "ForgetsActive",
-        "whose node was in trouble lately is not believed to be there; stories of the queue show it",
+        "whose node was in trouble lately is not believed to be there; a story of the queue finds it",
     ),
     (
         "InstallsUnsynced",
-        "the power would have to be cut within the one sync behind an installation",
+        "what a member writes behind contents its log has behind them, too, so no power cut shows it; groups/tests/installs.rs finds it",
     ),
     (
         "InstallsWithoutTail",
-        "the log of a member would have to go on while it is sent contents",
+        "the log of a member would have to go on while it is sent contents; groups/tests/installs.rs finds it",
     ),
 ];
 

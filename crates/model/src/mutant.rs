@@ -1,7 +1,7 @@
-//! What a broken queue would do that several nodes have: each of these must be found by the simulator, or its invariants
-//! see nothing.
+//! What a broken queue would do that several nodes have: each of these must be found by the simulator or by a scenario, or its
+//! invariants see nothing.
 //!
-//! Only the simulator asks for the feature `mutants`. Without it nothing is ever done wrong, which the compiler knows.
+//! Only the simulator and tests ask for the feature `mutants`. Without it nothing is ever done wrong, which the compiler knows.
 
 #[cfg(feature = "mutants")]
 use std::cell::Cell;

@@ -24,7 +24,7 @@
 #![allow(clippy::disallowed_methods, reason = "stories are files")]
 
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
-use model::{ConsumerId, Incarnation, Machine, Ranges, RetryDelay, Timestamp};
+use model::{ConsumerId, Incarnation, Machine, Mutant, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Held,
     Loss, NodeConsumer, Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
@@ -67,6 +67,19 @@ fn stories_end_as_they_are_told() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Whose node was in trouble lately is not believed to be there by the simulator of several nodes: that this one still is,
+/// stories show.
+#[test]
+fn a_story_goes_otherwise_when_whoever_decides_next_forgets_who_is_active() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
+    let file = folder.join("the_active_consumer_stays_active_whoever_decides_next.txt");
+    let told = std::fs::read_to_string(file).unwrap();
+    Mutant::turn_on(Some(Mutant::ForgetsActive));
+    let happened = tell(&told);
+    Mutant::turn_on(None);
+    assert_ne!(told, happened);
 }
 
 /// The story with what really comes of each request.

@@ -3,6 +3,7 @@
 mod anywhere;
 mod checkpoints;
 mod damage;
+mod installs;
 mod seeds;
 mod transfer;
 mod trio;

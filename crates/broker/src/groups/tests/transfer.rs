@@ -18,7 +18,7 @@ pub fn checkpoint(trio: &Trio) {
 }
 
 /// The node's disk is lost, and its group has its next life as a member.
-fn replace(trio: &mut Trio, id: u32) {
+pub fn replace(trio: &mut Trio, id: u32) {
     let (before, after) = trio.wipe(id);
     let leader = trio.leader_of(&others(id));
     let steps = [Step::Remove(before), Step::Learner(after)];
