@@ -151,22 +151,7 @@ fn reply_to(outbox: &Arc<Outbox>) -> Reply {
 /// # Errors
 /// What was wrong.
 pub fn run(seed: u64) -> Result<Handover, String> {
-    let mut run = Handover {
-        files: FaultyFs::new(),
-        clock: Duration::from_secs(1),
-        random: Random(seed),
-        life: None,
-        starts: 0,
-        group: GroupId(0),
-        outbox: Arc::default(),
-        published: 0,
-        confirmed: BTreeSet::new(),
-        accepted: BTreeSet::new(),
-        held: BTreeMap::new(),
-        settled: BTreeMap::new(),
-        fails: false,
-        handed: [0; 3],
-    };
+    let mut run = Handover::new(seed);
     for _ in 0..3 + run.random.below(4) {
         run.start()?;
         if run.random.below(4) > 0 {
@@ -186,7 +171,60 @@ pub fn run(seed: u64) -> Result<Handover, String> {
     Ok(run)
 }
 
+/// A queue whose contents take several sectors of a disk goes to a group, or `back`, and at the `call`-th call of files since that
+/// began the power is cut. False if it was over before.
+///
+/// # Errors
+/// What was wrong.
+pub fn run_cut_at(seed: u64, back: bool, call: u64) -> Result<bool, String> {
+    let mut run = Handover::new(seed);
+    run.start()?;
+    for _ in 0..60 {
+        run.publish();
+        run.accept();
+        run.ask(Request::Get {
+            no_ack: false,
+            reply: reply_to(&run.outbox),
+        });
+        run.turn()?;
+    }
+    if back {
+        run.hand_on();
+        run.turn_until(|life| matches!(&life.owner, Owner::Group(hosted) if hosted.term().is_some()))?;
+    }
+    run.files.fail_at(call, Fault::PowerCut);
+    let before = run.handed;
+    run.hand_on();
+    while run.handed == before && !run.files.is_off() {
+        run.turn()?;
+    }
+    let cut = run.files.is_off();
+    run.end();
+    run.start()?;
+    run.finish()?;
+    Ok(cut)
+}
+
 impl Handover {
+    fn new(seed: u64) -> Self {
+        Self {
+            files: FaultyFs::new(),
+            clock: Duration::from_secs(1),
+            random: Random(seed),
+            life: None,
+            starts: 0,
+            group: GroupId(0),
+            outbox: Arc::default(),
+            published: 0,
+            confirmed: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            held: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            fails: false,
+            handed: [0; 3],
+        }
+    }
+
     fn act_of(&self) -> Act {
         let outbox = self.outbox.clone();
         Box::new(move |effect| match effect {
@@ -367,6 +405,17 @@ impl Handover {
         self.hear()?;
         until_power_cut(|| self.follow()).unwrap_or(Ok(()))?;
         self.hear()
+    }
+
+    /// Time passes until it is so.
+    fn turn_until(&mut self, is_so: impl Fn(&Life) -> bool) -> Result<(), String> {
+        for _ in 0..10 * PATIENT {
+            if self.life.as_ref().is_some_and(&is_so) {
+                return Ok(());
+            }
+            self.turn()?;
+        }
+        Err("it does not come to that".to_owned())
     }
 
     /// Whoever has the queue now is told what clients hold, and asked what waits.
