@@ -33,20 +33,27 @@ fn take(world: &mut World) -> Option<Seq> {
 
 #[test]
 fn a_group_that_was_gone_when_a_checkpoint_was_written_uses_none_of_its_numbers_twice() {
-    let settings = replicated(fair());
-    let mut world = World::new(settings.clone());
-    enqueue(&mut world, group("g", 1, &[10; 7]));
-    let mut used: Vec<Seq> = std::iter::from_fn(|| take(&mut world)).collect();
-    assert_eq!(used.len(), 7);
-    enqueue(&mut world, group("other", 8, &[10]));
-    take(&mut world).unwrap();
-    world.handle(world.checkpoint(0));
-    let mut again = World::restarted(settings, world.disk);
-    enqueue(&mut again, group("g", 9, &[10]));
-    used.push(take(&mut again).unwrap());
-    used.sort_unstable();
-    used.dedup();
-    assert_eq!(used.len(), 8, "{used:?}");
+    // Messages without a group are one, too, and the first that there is.
+    let one = |name: Option<&str>, number| match name {
+        Some(name) => group(name, number, &[10]),
+        None => world::block(number, &[10], true),
+    };
+    for name in [Some("g"), None] {
+        let settings = replicated(fair());
+        let mut world = World::new(settings.clone());
+        (1..=7).for_each(|number| enqueue(&mut world, one(name, number)));
+        let mut used: Vec<Seq> = std::iter::from_fn(|| take(&mut world)).collect();
+        assert_eq!(used.len(), 7);
+        enqueue(&mut world, group("other", 8, &[10]));
+        take(&mut world).unwrap();
+        world.handle(world.checkpoint(0));
+        let mut again = World::restarted(settings, world.disk);
+        enqueue(&mut again, one(name, 9));
+        used.push(take(&mut again).unwrap());
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), 8, "{name:?}: {used:?}");
+    }
 }
 
 #[test]

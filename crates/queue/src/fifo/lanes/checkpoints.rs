@@ -1,10 +1,11 @@
 //! Checkpoints of all lanes: written once every lane has moved what it needed of old records.
 
-use super::{LaneId, Lanes, Sorted, handed_out_of_the_gone, lane_of};
+use super::{LaneId, Lanes, Sorted, lane_of};
 use crate::fifo::senders::Senders;
-use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
+use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord};
 use crate::store;
 use model::{Index, Mutant};
+use std::collections::BTreeSet;
 
 impl<E: Ends> Classic<E> {
     /// Everything that the journal knows of, and where it lies, before the record `next`.
@@ -39,25 +40,34 @@ impl<E: Ends> Classic<E> {
     }
 
     fn restore(&mut self, checkpoint: Checkpoint) {
-        if let Lanes::Sorted(lanes) = &mut self.lanes {
-            for (id, lane) in &mut lanes.lanes {
-                let empty = Snapshot {
-                    next: lane.store.next(),
-                    handed_below: handed_out_of_the_gone(*id, checkpoint.floor),
-                    ..Snapshot::default()
-                };
-                lane.restore(empty, &store::Table::default());
-            }
-        }
+        let there = checkpoint
+            .lanes
+            .iter()
+            .map(|(lane, _)| lane_of(lane.next))
+            .collect();
         for (snapshot, table) in checkpoint.lanes {
             self.lanes.restore(snapshot, &table);
         }
         self.lanes.raise_floor(checkpoint.floor);
+        if let Lanes::Sorted(lanes) = &mut self.lanes {
+            lanes.keep(&there);
+        }
         self.senders = Senders::of(checkpoint.senders);
     }
 }
 
 impl Sorted {
+    /// Only these lanes are there, of which at least one is; others were gone when the contents were written down. The one that
+    /// every queue begins with is no exception: it would give out numbers again that were its own before.
+    fn keep(&mut self, there: &BTreeSet<LaneId>) {
+        if let Some(any) = there.first() {
+            let gone = self.lanes.keys().filter(|id| !there.contains(id));
+            let gone: Vec<LaneId> = gone.copied().collect();
+            gone.into_iter().for_each(|id| self.forget(id));
+            self.last = *any;
+        }
+    }
+
     /// From now on each lane is to say when it is ready.
     pub(in crate::fifo) fn begin_checkpoint(&mut self) {
         // A lane that is still busy with an earlier checkpoint answers for both.

@@ -24,7 +24,7 @@ pub(in crate::fifo) struct Sorted {
     pub(super) settings: Arc<QueueSettings>,
     pub(super) lanes: BTreeMap<LaneId, Lane>,
     /// The lane in which something was done last. It always exists; others do if they hold something.
-    last: LaneId,
+    pub(super) last: LaneId,
     /// Lanes with ready messages.
     backlog: BTreeSet<LaneId>,
     /// Whose turn it is among them.
@@ -248,6 +248,13 @@ impl Sorted {
             self.losses.add_all(&lane.losses);
             self.floor = self.floor.max(lane.store.next() - first_of(id));
         }
+    }
+
+    /// A lane is not there any more, whatever is in it.
+    pub(super) fn forget(&mut self, id: LaneId) {
+        self.lanes.remove(&id);
+        self.backlog.remove(&id);
+        self.note_alarm(id);
     }
 
     /// All of them.
