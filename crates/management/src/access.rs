@@ -58,6 +58,8 @@ pub struct Asker {
     pub user: User,
     /// An operator is asked for no permission.
     pub operator: bool,
+    /// Another node asks for them, which has looked at their rights, and for what is on this node alone.
+    pub for_node: bool,
 }
 
 impl Asker {
@@ -66,6 +68,7 @@ impl Asker {
         Self {
             user: User::named(""),
             operator: false,
+            for_node: false,
         }
     }
 }
@@ -81,7 +84,11 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
                 tags: vec!["administrator".into()],
                 ..User::named("rmq-cli")
             };
-            return Ok(Asker { user, operator: true });
+            return Ok(Asker {
+                user,
+                operator: true,
+                for_node: false,
+            });
         }
         (Peer::Operator, Some(_)) => Ipv4Addr::LOCALHOST.into(),
         (Peer::Network(address), _) => address.ip(),
@@ -103,6 +110,7 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
     Ok(Asker {
         user,
         operator: false,
+        for_node: false,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -14,7 +15,10 @@ pub const ROUTES: &[Route] = &[Route {
 }];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let alarms = in_force(&call.api.options.node, &call.api.broker.status());
+    let mut alarms = in_force(&call.api.options.node, &call.api.broker.status());
+    for (_, told) in others::ask_all(call, &Question::again(call)) {
+        alarms.extend(told.as_array().into_iter().flatten().cloned());
+    }
     Ok(Reply::json(&alarms.into()))
 }
 

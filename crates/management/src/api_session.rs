@@ -38,6 +38,7 @@ impl ApiSession {
         let asker = Asker {
             user: call.user.clone(),
             operator: call.operator,
+            for_node: call.for_node,
         };
         Self::open_as(&call.api.broker, asker, call.part("vhost"))
     }

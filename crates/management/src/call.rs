@@ -16,6 +16,7 @@ use broker::{Administrator, Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use hyper::body::Bytes;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -46,6 +47,10 @@ pub struct Call<'a> {
     pub user: User,
     /// They operate the node: no permission is asked for.
     pub operator: bool,
+    /// Another node asks for them: for what is on this node alone. It has looked at their rights.
+    pub for_node: bool,
+    /// The path, as it was asked for.
+    pub path: String,
     /// What exists at this moment.
     pub view: Arc<View>,
     /// The parts of the path that the route names, decoded.
@@ -142,6 +147,7 @@ impl Call<'_> {
     }
 
     /// The virtual hosts whose objects the asker may see: that of the path, or all it may enter. Administrators enter all.
+    /// Another node says which those are, unless it is all.
     ///
     /// # Errors
     /// There is no virtual host as in the path.
@@ -150,6 +156,14 @@ impl Call<'_> {
             return self.vhost().map(|vhost| vec![vhost]);
         }
         let vhosts = self.view.vhosts();
+        if self.for_node {
+            let body = self.json()?;
+            let Some(named) = body.get("vhosts").and_then(Value::as_array) else {
+                return Ok(vhosts.collect());
+            };
+            let named: BTreeSet<&str> = named.iter().filter_map(Value::as_str).collect();
+            return Ok(vhosts.filter(|vhost| named.contains(&*vhost.name)).collect());
+        }
         Ok(vhosts.filter(|vhost| self.may_enter(&vhost.name)).collect())
     }
 
@@ -195,9 +209,10 @@ impl Call<'_> {
         let alone = || Member {
             name: self.api.options.node.clone(),
             is_running: true,
+            links: None,
         };
         match &self.api.options.members {
-            Some(members) => (members.0)(),
+            Some(members) => (members.list)(),
             None => vec![alone()],
         }
     }

@@ -6,10 +6,12 @@ use crate::connections::{self, channel_name, details, held_ms, may_see};
 use crate::consumers;
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
+use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::channel_key;
+use crate::spread::Spread;
 use broker::stats::{Channel, Connection};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
@@ -53,8 +55,9 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         call.vhost()?;
     }
     call.check_samples("bad_request")?;
-    let connections = match call.given("connection") {
-        Some(_) => vec![connections::find(call)?],
+    let connections = match call.given("connection").map(|_| connections::find(call)) {
+        Some(Err(Refusal::NotFound)) => return others::of_whoever_has_it(call, &Question::again(call)),
+        Some(found) => vec![found?],
         None => connections::visible(call),
     };
     let channels = call.snapshot.channels.get_or_init(|| {
@@ -74,7 +77,11 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|found| Value::Object(row(call, found.connection, found.channel)),
         member: &|found, path| member(call, found, path),
     };
-    list.reply(&call.query, call.cut, found, channels.len())
+    if call.given("connection").is_some() {
+        return list.reply(&call.query, call.cut, found, channels.len());
+    }
+    let id = &|found: &ChannelRow<'_>| [found.connection.id, found.channel.number.into()];
+    Spread { call, list, id }.reply(found, channels.len())
 }
 
 /// The members that people sort by.
@@ -110,7 +117,9 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
                 .find(|channel| channel.number == number)?;
             Some((known, channel))
         });
-    let (connection, channel) = found.ok_or(Refusal::NotFound)?;
+    let Some((connection, channel)) = found else {
+        return others::of_whoever_has_it(call, &Question::again(call));
+    };
     may_see(call, &connection.user)?;
     let mut map = row(call, &connection, &channel);
     let consumers = channel.consumers();

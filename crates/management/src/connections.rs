@@ -4,10 +4,12 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::json::table;
 use crate::listing::{List, object};
+use crate::others::{self, Question};
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
+use crate::spread::Spread;
 use broker::stats::{Connection, Secured};
 use broker::{CloseReason, Reason};
 use model::table::Table;
@@ -74,7 +76,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|connection| Value::Object(row(call, connection, &Value::Null)),
         member: &|connection, path| member(call, connection, path),
     };
-    list.reply(&call.query, call.cut, connections.iter(), connections.len())
+    let id = &|connection: &&Arc<Connection>| [connection.id, 0];
+    Spread { call, list, id }.reply(connections.iter(), connections.len())
 }
 
 fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -115,14 +118,26 @@ pub fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
-    // RabbitMQ's list has null where its objects have empty text.
-    let row = row(call, &*find(call)?, &Value::from(""));
-    Ok(object(&call.query, Value::Object(row)))
+    match find(call) {
+        // RabbitMQ's list has null where its objects have empty text.
+        Ok(found) => Ok(object(
+            &call.query,
+            Value::Object(row(call, &found, &Value::from(""))),
+        )),
+        Err(Refusal::NotFound) => others::of_whoever_has_it(call, &Question::again(call)),
+        Err(refusal) => Err(refusal),
+    }
 }
 
 /// Sessions are AMQP 1.0's; in RabbitMQ's words.
 fn sessions(call: &Call<'_>) -> Result<Reply, Refusal> {
-    find(call)?;
+    if let Err(refusal) = find(call) {
+        let connection = call.path.trim_end_matches('/').trim_end_matches("/sessions");
+        match refusal {
+            Refusal::NotFound => others::of_whoever_has_it(call, &Question::get(connection)).map(|_| ())?,
+            refusal => return Err(refusal),
+        }
+    }
     Err(Refusal::bad_request("connection does not use AMQP 1.0"))
 }
 
@@ -159,7 +174,10 @@ fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
 }
 
 fn close(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let connection = find(call)?;
+    let connection = match find(call) {
+        Err(Refusal::NotFound) => return others::of_whoever_has_it(call, &closing(call)),
+        found => found?,
+    };
     may_touch(call, &connection.user)?;
     end(call, &connection);
     Ok(Reply::empty(204))
@@ -168,7 +186,23 @@ fn close(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn close_all_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
     may_touch(call, call.part("user"))?;
     visible(call).iter().for_each(|connection| end(call, connection));
-    Ok(Reply::empty(204))
+    let nodes = others::running(call);
+    let questions = nodes.iter().map(|node| (node.clone(), closing(call)));
+    let answers = others::ask(call, questions.collect());
+    let mut told = nodes.into_iter().zip(answers);
+    match told.find(|(_, answer)| answer.is_none()) {
+        None => Ok(Reply::empty(204)),
+        Some((node, _)) => Err(Refusal::Unreachable(node)),
+    }
+}
+
+/// The request, for another node.
+fn closing(call: &Call<'_>) -> Question {
+    Question {
+        verb: "DELETE",
+        reason: call.header("x-reason").map(str::to_owned),
+        ..Question::again(call)
+    }
 }
 
 fn end(call: &Call<'_>, connection: &Connection) {

@@ -8,6 +8,7 @@ use crate::listing::List;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
+use crate::spread::Spread;
 use broker::stats::Consumer;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,6 +28,12 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.given("vhost").is_some() {
         call.vhost()?;
     }
+    if call.for_node
+        && let Some(queue) = call.query.get("queue")
+    {
+        let rows = of_queue(call, call.part("vhost"), queue);
+        return Ok(Reply::json(&rows.into()));
+    }
     let consumers = call.snapshot.consumers.get_or_init(|| {
         let connections = connections::visible(call).into_iter();
         let channels = connections.flat_map(|connection| connection.channels());
@@ -37,7 +44,21 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|consumer| row(call, consumer),
         member: &|_, _| None,
     };
-    list.reply(&call.query, call.cut, consumers.iter(), consumers.len())
+    let id = &|consumer: &&Arc<Consumer>| [consumer.id.0, 0];
+    Spread { call, list, id }.reply(consumers.iter(), consumers.len())
+}
+
+/// The consumers of a queue whose connections are on this node, wherever the queue is.
+pub fn of_queue(call: &Call<'_>, vhost: &str, queue: &str) -> Vec<Value> {
+    let connections = call.api.broker.stats().connections().into_iter();
+    let channels = connections
+        .filter(|connection| *connection.vhost == *vhost)
+        .flat_map(|connection| connection.channels());
+    let consumers = channels.flat_map(|channel| channel.consumers());
+    consumers
+        .filter(|consumer| *consumer.queue == *queue)
+        .map(|consumer| row(call, &consumer))
+        .collect()
 }
 
 /// A consumer as an object.

@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -16,7 +17,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/health/checks/local-alarms",
-        verbs: &[("GET", Right::Management, alarms)],
+        verbs: &[("GET", Right::Management, local_alarms)],
     },
     Route {
         path: "/health/checks/virtual-hosts",
@@ -24,7 +25,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/health/checks/node-is-quorum-critical",
-        verbs: &[("GET", Right::Management, single_node)],
+        verbs: &[("GET", Right::Management, quorum_critical)],
     },
     Route {
         path: "/health/checks/port-listener/:port",
@@ -68,7 +69,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/health/checks/below-node-connection-limit",
-        verbs: &[("GET", Right::Anyone, well)],
+        verbs: &[("GET", Right::Anyone, below_connection_limit)],
     },
     Route {
         path: "/health/checks/ready-to-serve-clients",
@@ -135,10 +136,37 @@ fn alive(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-fn single_node(_: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(
-        &json!({"status": "ok", "reason": "single node cluster"}),
-    ))
+/// Whether what a majority decides, which are definitions alone, goes on without this node. RabbitMQ names its store of them in
+/// the list of queues that would not.
+fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let members = call.members();
+    if members.len() == 1 {
+        return Ok(Reply::json(
+            &json!({"status": "ok", "reason": "single node cluster"}),
+        ));
+    }
+    let running = members.iter().filter(|member| member.is_running).count();
+    let stays = (running - 1) * 2 > members.len();
+    Ok(match stays {
+        true => ok(),
+        false => failed(json!({
+            "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
+            "queues": [{
+                "name": "rabbitmq_metadata", "readable_name": "rabbitmq_metadata",
+                "virtual_host": "(not applicable)", "type": "process",
+            }],
+        })),
+    })
+}
+
+fn below_connection_limit(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (connections, limit) = call.api.broker.node_connections();
+    Ok(match limit.filter(|limit| connections >= *limit) {
+        None => ok(),
+        Some(limit) => failed(json!({
+            "reason": "node connection limit is reached", "limit": limit, "connections": connections,
+        })),
+    })
 }
 
 /// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody.
@@ -146,17 +174,39 @@ fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
     let broker = &call.api.broker;
     Ok(match (broker.status().log_failed, broker.takes_clients()) {
         (true, _) => failed(json!({"reason": "the write-ahead log failed"})),
-        (false, false) => {
-            failed(json!({"reason": "the node is in maintenance or its listeners are suspended"}))
-        }
+        (false, false) => failed(json!({"reason": "this rabbit node is not currently available to serve"})),
         (false, true) => ok(),
     })
 }
 
+/// Alarms of all nodes that answer.
 fn alarms(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let mut raised = raised(call);
+    let question = Question::get("/api/health/checks/local-alarms");
+    let nodes = others::running(call);
+    let questions = nodes.into_iter().map(|node| (node, question.clone()));
+    for answer in others::ask(call, questions.collect()).into_iter().flatten() {
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        raised.extend(told["alarms"].as_array().into_iter().flatten().cloned());
+    }
+    Ok(match raised.is_empty() {
+        true => ok(),
+        false => failed(json!({"reason": "There are alarms in effect in the cluster", "alarms": raised})),
+    })
+}
+
+fn local_alarms(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let raised = raised(call);
+    Ok(match raised.is_empty() {
+        true => ok(),
+        false => failed(json!({"reason": "There are alarms in effect on the node", "alarms": raised})),
+    })
+}
+
+fn raised(call: &Call<'_>) -> Vec<Value> {
     let status = call.api.broker.status();
     let node = call.api.options.node.as_str();
-    let raised: Vec<Value> = [
+    [
         (status.memory_alarm, "memory"),
         (status.disk_alarm, "disk"),
         (status.log_failed || status.log_stalled, "log"),
@@ -164,11 +214,7 @@ fn alarms(call: &Call<'_>) -> Result<Reply, Refusal> {
     .into_iter()
     .filter(|(on, _)| *on)
     .map(|(_, resource)| json!({"node": node, "resource": resource}))
-    .collect();
-    Ok(match raised.is_empty() {
-        true => ok(),
-        false => failed(json!({"reason": "There are alarms in effect in the cluster", "alarms": raised})),
-    })
+    .collect()
 }
 
 fn port_listener(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -11,6 +11,7 @@
 //!   the budget of threads.
 //! - `visit` (who asks), `errand` (what for), [`call`] (one request, as handlers see it), [`access`] (who may make it);
 //!   `guesses`: how often passwords are tried; [`origins`]: pages of other sites.
+//! - `others` (what other nodes are asked), `answering` (what they answer), `spread` (lists of what is on several nodes).
 //! - [`routes`]: the one table of paths, verbs and rights, with a [`route`] for each path; `openapi` and `api_index` describe it.
 //! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones
 //!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`;
@@ -30,6 +31,7 @@
 mod access;
 pub mod admin_socket;
 mod alarms;
+mod answering;
 mod api_index;
 mod api_session;
 mod application;
@@ -82,6 +84,7 @@ mod observed;
 mod openapi;
 mod options;
 mod origins;
+mod others;
 mod overview;
 mod parameters;
 mod permissions;
@@ -107,6 +110,7 @@ mod served;
 mod sign_on;
 mod single;
 mod snapshot;
+mod spread;
 mod standby;
 mod subscription;
 mod tap;
@@ -135,7 +139,10 @@ pub use listener::StartError;
 pub use log_tail::{LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
-pub use options::{HTTP, Member, Members, Options, PROMETHEUS, SettingInForce, StopApplication, WebClients};
+pub use options::{
+    AskNodes, HTTP, LinkFigures, Member, Members, Options, PROMETHEUS, SettingInForce, StopApplication,
+    WebClients,
+};
 pub use origins::Origins;
 pub use plugins::BUILT_IN as BUILT_IN_PLUGINS;
 pub use sign_on::{SignOn, SignOnClient, SignOnServer};

@@ -43,6 +43,7 @@ impl Listening {
                     let errand = Errand {
                         right,
                         handler,
+                        path: path.to_owned(),
                         parts,
                         query,
                         reads: true,

@@ -60,15 +60,13 @@ impl<T> List<'_, T> {
             .iter()
             .map(|item| columns.choose((self.row)(item)))
             .collect();
-        Ok(Reply::json(&json!({
-            "filtered_count": filtered,
-            "item_count": rows.len(),
-            "items": rows,
-            "page": page.number,
-            "page_count": filtered.div_ceil(page.size),
-            "page_size": page.size,
-            "total_count": total,
-        })))
+        Ok(page.reply(rows, filtered, total))
+    }
+
+    /// What an object is sorted by.
+    pub fn key(&self, item: &T, path: &str) -> Value {
+        let key = (self.member)(item, path);
+        key.unwrap_or_else(|| at(&(self.row)(item), path).cloned().unwrap_or(Value::Null))
     }
 
     /// Everything, one object after the other, so that only their text takes memory.
@@ -85,17 +83,12 @@ impl<T> List<'_, T> {
     }
 
     /// By the member that is asked for, else as they came. What lacks the member comes first, as Erlang's `undefined` does.
-    fn sorted(&self, query: &Query, items: Vec<T>) -> impl Iterator<Item = T> + use<T> {
+    pub fn sorted(&self, query: &Query, items: Vec<T>) -> impl Iterator<Item = T> + use<T> {
         let mut keyed: Vec<(Value, T)> = match query.get("sort") {
             None => items.into_iter().map(|item| (Value::Null, item)).collect(),
             Some(path) => items
                 .into_iter()
-                .map(|item| {
-                    let key = (self.member)(&item, path);
-                    let key =
-                        key.unwrap_or_else(|| at(&(self.row)(&item), path).cloned().unwrap_or(Value::Null));
-                    (key, item)
-                })
+                .map(|item| (self.key(&item, path), item))
                 .collect(),
         };
         if query.get("sort").is_some() {
@@ -114,13 +107,18 @@ pub fn object(query: &Query, value: Value) -> Reply {
 }
 
 /// Which part of a list is asked for.
-struct Page {
+pub struct Page {
     number: usize,
-    size: usize,
+    /// So many objects are on it at the most.
+    pub size: usize,
 }
 
 impl Page {
-    fn of(query: &Query) -> Result<Option<Self>, Refusal> {
+    /// The page that a query asks for, if it asks for one.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn of(query: &Query) -> Result<Option<Self>, Refusal> {
         let Some(number) = query.get("page") else {
             return Ok(None);
         };
@@ -144,11 +142,27 @@ impl Page {
         }))
     }
 
-    fn first(&self) -> usize {
+    /// The answer: these rows of so many that pass the filter, of so many.
+    pub fn reply(&self, rows: Vec<Value>, filtered: usize, total: usize) -> Reply {
+        Reply::json(&json!({
+            "filtered_count": filtered,
+            "item_count": rows.len(),
+            "items": rows,
+            "page": self.number,
+            "page_count": filtered.div_ceil(self.size),
+            "page_size": self.size,
+            "total_count": total,
+        }))
+    }
+
+    /// So many objects are before it.
+    pub fn first(&self) -> usize {
         (self.number - 1).saturating_mul(self.size)
     }
 
-    fn check(&self, count: usize) -> Result<(), Refusal> {
+    /// # Errors
+    /// It is behind the last of so many objects.
+    pub fn check(&self, count: usize) -> Result<(), Refusal> {
         if self.number == 1 || self.first() < count {
             return Ok(());
         }
@@ -163,7 +177,7 @@ impl Page {
 }
 
 /// Which names are asked for; upper and lower case count the same.
-enum Filter {
+pub enum Filter {
     Part(String),
     Pattern(regex::Regex),
     /// The expression makes no sense: RabbitMQ shows nothing.
@@ -171,7 +185,8 @@ enum Filter {
 }
 
 impl Filter {
-    fn of(query: &Query) -> Option<Self> {
+    /// The one that a query has, if it has one.
+    pub fn of(query: &Query) -> Option<Self> {
         let text = query.get("name").filter(|text| !text.is_empty())?;
         if !query.flag("use_regex") {
             return Some(Self::Part(text.to_lowercase()));
@@ -183,7 +198,8 @@ impl Filter {
         Some(pattern.map_or(Self::Nothing, Self::Pattern))
     }
 
-    fn matches(&self, name: &str) -> bool {
+    /// True if it lets this name pass.
+    pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Part(part) => name.to_lowercase().contains(part),
             Self::Pattern(pattern) => pattern.is_match(name),
@@ -193,15 +209,17 @@ impl Filter {
 }
 
 /// Which members are asked for: all, or some by dotted path.
-struct Columns(Option<Vec<String>>);
+pub struct Columns(Option<Vec<String>>);
 
 impl Columns {
-    fn of(query: &Query) -> Self {
+    /// Those that a query asks for.
+    pub fn of(query: &Query) -> Self {
         let columns = query.get("columns").filter(|text| !text.is_empty());
         Self(columns.map(|text| text.split(',').map(str::to_owned).collect()))
     }
 
-    fn choose(&self, value: Value) -> Value {
+    /// What of an object is asked for.
+    pub fn choose(&self, value: Value) -> Value {
         let Some(paths) = &self.0 else {
             return value;
         };
@@ -235,7 +253,7 @@ fn put(map: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// Erlang's order of terms: numbers, words, objects, lists, text.
-fn compare(a: &Value, b: &Value) -> Ordering {
+pub fn compare(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Number(_) => 0,
         Value::Null | Value::Bool(_) => 1,

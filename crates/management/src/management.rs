@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::sampler::Sampler;
 use crate::serve::{Listeners, serve};
 use crate::served::{self, Served};
-use crate::{trace, web_ui};
+use crate::{answering, trace, web_ui};
 use broker::Broker;
 use listener::{Endpoint, StartError};
 use std::sync::Arc;
@@ -26,6 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The HTTP API and the pages of the web UI.
 pub struct Management {
     endpoints: Vec<Arc<Endpoint>>,
+    api: Arc<Api>,
     served: Served,
 }
 
@@ -63,15 +64,26 @@ impl Management {
             guesses: Guesses::default(),
             unread: Arc::default(),
         });
+        let serving = Arc::clone(&api);
         let served = Served::start("http", runtime, STOP_TIMEOUT, |stopped| {
-            serve(Listeners { http, admin }, api, stopped)
+            serve(Listeners { http, admin }, serving, stopped)
         })?;
-        Ok(Self { endpoints, served })
+        Ok(Self {
+            endpoints,
+            api,
+            served,
+        })
     }
 
     /// Where it listens.
     pub fn endpoints(&self) -> &[Arc<Endpoint>] {
         &self.endpoints
+    }
+
+    /// What answers questions of other nodes of the cluster. It takes its time, and asks nobody.
+    pub fn answerer(&self) -> impl Fn(&[u8]) -> Vec<u8> + Send + Sync + use<> {
+        let api = Arc::clone(&self.api);
+        move |question| answering::answer(&api, question)
     }
 
     /// Ends all threads. May be called twice.

@@ -4,7 +4,8 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::listing::{List, object};
 use crate::memory::Share;
-use crate::options::Member;
+use crate::options::{LinkFigures, Member};
+use crate::others::{self, Question};
 use crate::overview::{contexts, exchange_types};
 use crate::plugins;
 use crate::range::Kind;
@@ -12,9 +13,11 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::NODE_CHURN;
+use crate::text::encode;
 use crate::usage::{file_limit, process_limit, uses};
 use broker::NodeStatus;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -89,30 +92,77 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
     let members = call.members();
     let count = members.len();
+    let told = told(call, &others::running(call));
     let list = List {
         name: &|member: &Member| member.name.as_str(),
         row: &|member| match member.name == call.api.options.node {
             true => node(call),
-            false => other(member),
+            false => other(member, told.get(&member.name)),
         },
         member: &|_, _| None,
     };
     list.reply(&call.query, call.cut, members.into_iter(), count)
 }
 
-/// Another node of the cluster: what this one knows of it.
-fn other(member: &Member) -> Value {
-    json!({
-        "name": member.name, "type": "disc", "running": member.is_running, "partitions": [], "cluster_links": [],
-        "applications": [], "contexts": [],
+/// What these nodes tell about themselves, as far as they tell anything.
+fn told(call: &Call<'_>, nodes: &[String]) -> BTreeMap<String, Value> {
+    let about = |node: &String| {
+        let question = Question {
+            path: format!("/api/nodes/{}", encode(node.as_bytes())),
+            ..Question::again(call)
+        };
+        // Which members of it are shown is chosen here.
+        let query = question.query.into_iter().filter(|(name, _)| name != "columns");
+        (
+            node.clone(),
+            Question {
+                query: query.collect(),
+                ..question
+            },
+        )
+    };
+    let answers = others::ask(call, nodes.iter().map(about).collect());
+    let told = nodes.iter().cloned().zip(answers);
+    told.filter_map(|(node, answer)| Some((node, answer?.found()?)))
+        .collect()
+}
+
+/// Another node of the cluster: what it tells, or else what this one knows of it.
+fn other(member: &Member, told: Option<&Value>) -> Value {
+    told.cloned().unwrap_or_else(|| {
+        json!({
+            "name": member.name, "type": "disc", "running": member.is_running, "partitions": [], "cluster_links": [],
+            "applications": [], "contexts": [],
+        })
     })
+}
+
+/// The links with all other nodes. Addresses and counts are named as in RabbitMQ, the rest is ours.
+fn cluster_links(call: &Call<'_>) -> Value {
+    let links = call
+        .members()
+        .into_iter()
+        .filter_map(|member| Some((member.name, member.is_running, member.links?)));
+    let link = |(name, is_running, links): (String, bool, LinkFigures)| {
+        let stats = json!({"send_bytes": links.sent_bytes, "recv_bytes": links.received_bytes});
+        json!({
+            "name": name, "peer_addr": links.host, "peer_port": links.port, "stats": stats,
+            "send_bytes": links.sent_bytes, "recv_bytes": links.received_bytes, "up": is_running,
+            "round_trip_us": links.round_trip_us, "backlog_bytes": links.backlog_bytes, "dropped_frames": links.dropped_frames,
+        })
+    };
+    links.map(link).collect()
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let members = call.members();
     let named = members.iter().find(|member| member.name == call.part("node"));
     if let Some(member) = named.filter(|member| member.name != call.api.options.node) {
-        return Ok(object(&call.query, other(member)));
+        let told = match member.is_running && !call.for_node {
+            true => told(call, std::slice::from_ref(&member.name)),
+            false => BTreeMap::new(),
+        };
+        return Ok(object(&call.query, other(member, told.get(&member.name))));
     }
     call.here()?;
     call.check_samples("bad_request")?;
@@ -315,7 +365,7 @@ fn node(call: &Call<'_>) -> Value {
         "rates_mode": "basic",
         "net_ticktime": 60,
         "partitions": [],
-        "cluster_links": [],
+        "cluster_links": cluster_links(call),
         "enabled_plugins": plugins::enabled(call.api),
         "exchange_types": exchange_types(),
         "contexts": contexts(call.api, false),

@@ -3,6 +3,7 @@
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use crate::sign_on::SignOn;
+use hyper::body::Bytes;
 use listener::{ClientConnection, Endpoint, Parked, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -97,17 +98,46 @@ pub struct Options {
 }
 
 /// A node of the cluster that this node is one of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
     /// Its name.
     pub name: String,
     /// It is this node, or there is a link with it.
     pub is_running: bool,
+    /// The links with it; `None` for this node itself.
+    pub links: Option<LinkFigures>,
 }
 
-/// Tells all members of the cluster, this node among them, by name.
+/// The links between this node and another one, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFigures {
+    /// Where the other one is dialled: a name of the network or an address.
+    pub host: String,
+    /// And the port there.
+    pub port: u16,
+    /// Bytes of frames since the other one is known.
+    pub sent_bytes: u64,
+    /// The same for what came.
+    pub received_bytes: u64,
+    /// Frames that found no room, or no link.
+    pub dropped_frames: u64,
+    /// Bytes that wait to be sent.
+    pub backlog_bytes: u64,
+    /// From the last heartbeat of the lane for work, in microseconds.
+    pub round_trip_us: Option<u32>,
+}
+
+/// Asks nodes by name, each a question, and waits for their answers, for a second at the most; `None` for who says nothing.
+pub type AskNodes = dyn Fn(Vec<(String, Vec<u8>)>) -> Vec<Option<Bytes>> + Send + Sync;
+
+/// The cluster that this node is one of.
 #[derive(Clone)]
-pub struct Members(pub Arc<dyn Fn() -> Vec<Member> + Send + Sync>);
+pub struct Members {
+    /// Tells all members, this node among them, by name.
+    pub list: Arc<dyn Fn() -> Vec<Member> + Send + Sync>,
+    /// Asks other members what [`Management::answerer`](crate::Management::answerer) answers there.
+    pub ask: Arc<AskNodes>,
+}
 
 impl std::fmt::Debug for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,6 +6,7 @@ use crate::json as tables;
 use crate::listing::object;
 use crate::message_stats::{add_losses, message_stats};
 use crate::options::HTTP;
+use crate::others::{self, Question};
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -122,6 +123,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     overview["object_totals"] = object_totals(call, &vhosts);
     if call.is_quiet() {
+        add_others(call, &vhosts, &mut overview);
         return Ok(object(&call.query, overview));
     }
     overview["statistics_db_event_queue"] = 0.into();
@@ -132,7 +134,36 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         overview["listeners"] = listeners(call.api);
         overview["contexts"] = contexts(call.api, true);
     }
+    add_others(call, &vhosts, &mut overview);
     Ok(object(&call.query, overview))
+}
+
+/// Adds what other nodes count and where they listen.
+fn add_others(call: &Call<'_>, vhosts: &[&Arc<Vhost>], overview: &mut Value) {
+    let question = Question::again(call);
+    let query = question.query.into_iter().filter(|(name, _)| name != "columns");
+    let names = || vhosts.iter().map(|vhost| Value::from(&*vhost.name)).collect();
+    let question = Question {
+        query: query.collect(),
+        body: json!({"vhosts": if call.is_monitor() { Value::Null } else { names() }}),
+        ..question
+    };
+    for (_, told) in others::ask_all(call, &question) {
+        for counted in ["queue_totals", "message_stats", "churn_rates"] {
+            others::add(&mut overview[counted], &told[counted]);
+        }
+        for counted in ["connections", "channels", "consumers"] {
+            others::add(
+                &mut overview["object_totals"][counted],
+                &told["object_totals"][counted],
+            );
+        }
+        for list in ["listeners", "contexts"] {
+            if let (Value::Array(known), Value::Array(more)) = (&mut overview[list], &told[list]) {
+                known.extend(more.iter().cloned());
+            }
+        }
+    }
 }
 
 /// What operators say about the cluster; nothing if that has no names.

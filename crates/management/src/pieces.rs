@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A piece of a long text has about so many bytes.
 pub const PIECE: usize = 256 * 1024;
@@ -69,6 +70,42 @@ impl Piece {
         self.part(|| "]".to_owned())
     }
 
+    /// The same for rows that are made so many at a time, of which some may be gone by then. `begun` says whether an earlier
+    /// piece had a row.
+    pub fn batches<T>(
+        &mut self,
+        mut items: impl Iterator<Item = T>,
+        size: usize,
+        begun: &AtomicBool,
+        rows: impl Fn(&[T]) -> Vec<Option<Value>>,
+    ) -> ControlFlow<()> {
+        if self.first == 0 {
+            begun.store(false, Ordering::Relaxed);
+        }
+        self.part(|| "[".to_owned())?;
+        // Those that earlier pieces had are not made again.
+        while self.given < self.first && items.next().is_some() {
+            self.given += 1;
+        }
+        loop {
+            let batch: Vec<T> = items.by_ref().take(size).collect();
+            if batch.is_empty() {
+                return self.part(|| "]".to_owned());
+            }
+            if self.body.len() >= self.limit {
+                return ControlFlow::Break(());
+            }
+            for row in rows(&batch) {
+                let text = || match row {
+                    None => String::new(),
+                    Some(row) if begun.swap(true, Ordering::Relaxed) => format!(",{row}"),
+                    Some(row) => row.to_string(),
+                };
+                self.part(text)?;
+            }
+        }
+    }
+
     /// The text, and with which part it goes on, if there was enough.
     pub fn end(self, given: ControlFlow<()>) -> (Vec<u8>, Option<usize>) {
         (self.body, given.is_break().then_some(self.given))
@@ -102,6 +139,29 @@ mod tests {
         assert!(pieces >= 4, "{pieces}");
         assert_eq!(text, whole);
         assert_eq!(ask(&[], Cut::From(0)).0, b"[]");
+    }
+
+    #[test]
+    fn rows_that_are_made_some_at_a_time_are_the_same_and_those_that_are_gone_leave_no_gap() {
+        let row = |at: &usize| {
+            (!at.is_multiple_of(5)).then(|| Value::from(format!("{at}{}", "x".repeat(PIECE / 10))))
+        };
+        let (begun, asked) = (AtomicBool::new(true), std::cell::Cell::new(0));
+        let (mut text, mut next, mut pieces) = (Vec::new(), Some(0), 0);
+        while let Some(first) = next {
+            let mut piece = Piece::of(Cut::From(first));
+            let given = piece.batches(0..40, 7, &begun, |batch| {
+                asked.set(asked.get() + batch.len());
+                batch.iter().map(row).collect()
+            });
+            let (made, rest) = piece.end(given);
+            text.extend_from_slice(&made);
+            (next, pieces) = (rest, pieces + 1);
+        }
+        let whole: Vec<Value> = (0..40).filter_map(|at| row(&at)).collect();
+        assert_eq!(text, Value::from(whole).to_string().into_bytes());
+        assert!(pieces >= 3, "{pieces}");
+        assert!(asked.get() <= 40 + 7 * pieces, "{}", asked.get());
     }
 
     #[test]

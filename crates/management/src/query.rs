@@ -23,6 +23,11 @@ impl Query {
         }
     }
 
+    /// These names with their values.
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
+        Self { pairs }
+    }
+
     /// All names with their values, in order.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.pairs

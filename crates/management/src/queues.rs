@@ -5,14 +5,17 @@ use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{self, boolean};
 use crate::call::{BAD_RANGE, Call, queues_of};
 use crate::json::table;
-use crate::listing::{List, object};
+use crate::listing::{Filter, List, Page, object};
 use crate::message_stats::{add_losses, loss_places, message_stats};
+use crate::others::{self, Question};
 use crate::policies;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::QUEUE_COUNTS;
+use crate::spread::{Place, Spread};
+use crate::text::encode;
 use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
@@ -20,6 +23,7 @@ use broker::stats::Consumer;
 use broker::{DeclareQueue, Deleting, NodeConnection, QueueView};
 use listener::expiry::moment;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub const ROUTES: &[Route] = &[
@@ -75,14 +79,69 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let detail = Detail::wanted(call);
     let vhosts = call.visible_vhosts()?;
     call.check_samples(BAD_RANGE)?;
+    let is_here = |queue: &QueueView| call.api.broker.queues().here(queue.id).is_some();
     let total = vhosts.iter().map(|vhost| queues_of(vhost).count()).sum();
-    let queues = vhosts.iter().flat_map(|vhost| queues_of(vhost));
+    let queues = || vhosts.iter().flat_map(|vhost| queues_of(vhost));
     let list = List {
         name: &|queue: &&Arc<QueueView>| &queue.name,
         row: &|queue: &&Arc<QueueView>| Value::Object(row(call, queue, detail)),
         member: &|queue, path| member(call, queue, path),
     };
-    list.reply(&call.query, call.cut, queues, total)
+    let id = &|queue: &&Arc<QueueView>| [queue.id.0, 0];
+    let spread = Spread { call, list, id };
+    if call.for_node {
+        let here = || queues().filter(|queue| is_here(queue));
+        return spread.told(here(), here().count());
+    }
+    let nodes = match detail {
+        // What was declared is the same everywhere.
+        Detail::Declared => Vec::new(),
+        _ => others::running(call),
+    };
+    if nodes.is_empty() {
+        return spread.list.reply(&call.query, call.cut, queues(), total);
+    }
+    let page = Page::of(&call.query)?;
+    if call.query.get("sort").is_none() {
+        let filter = Filter::of(&call.query).filter(|_| page.is_some());
+        let passes =
+            |queue: &&Arc<QueueView>| filter.as_ref().is_none_or(|filter| filter.matches(&queue.name));
+        let filtered = match filter {
+            None => total,
+            Some(_) => queues().filter(passes).count(),
+        };
+        let places = queues()
+            .filter(passes)
+            .map(|queue| match elsewhere(call, queue, &nodes) {
+                None => Place::Own(queue),
+                Some(node) => Place::Elsewhere(node, [queue.id.0, 0], Some(queue)),
+            });
+        return spread.placed(&nodes, places, filtered, total);
+    }
+    let names: Vec<&str> = vhosts.iter().map(|vhost| &*vhost.name).collect();
+    let limit = page.as_ref().map(|page| page.first().saturating_add(page.size));
+    let told = spread.elsewhere(nodes, limit, &json!(names));
+    // Those of nodes that say nothing are shown without figures.
+    let is_told = |queue: &&Arc<QueueView>| {
+        let node = elsewhere(call, queue, &told.nodes);
+        node.is_some_and(|node| told.shares[node].is_some())
+    };
+    let own: Vec<&Arc<QueueView>> = queues().filter(|queue| !is_told(queue)).collect();
+    let known: HashMap<u64, &Arc<QueueView>> = queues()
+        .filter(|queue| is_told(queue))
+        .map(|queue| (queue.id.0, queue))
+        .collect();
+    let own_total = own.len();
+    spread.merged(own, own_total, &told, |[id, _]| known.get(&id).copied())
+}
+
+/// Which of these nodes has the queue's messages, if it is not this one.
+fn elsewhere(call: &Call<'_>, queue: &QueueView, nodes: &[String]) -> Option<usize> {
+    let home = call.view.node_name(queue.home);
+    nodes
+        .iter()
+        .position(|node| node == home)
+        .filter(|_| call.api.broker.queues().here(queue.id).is_none())
 }
 
 /// The members that people sort by, without the whole object around them.
@@ -205,6 +264,19 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         }
         return Ok(object(&call.query, Value::Object(declared)));
     }
+    let question = Question::again(call);
+    let nodes = others::running(call);
+    if let Some(node) = elsewhere(call, queue, &nodes)
+        && let Some(answer) = others::ask_one(call, &nodes[node], question)
+    {
+        return match answer.found() {
+            Some(mut found) => {
+                add_consumers(call, &mut found, Some(&nodes[node]));
+                Ok(object(&call.query, found))
+            }
+            None => Ok(answer.into()),
+        };
+    }
     let mut map = row(call, queue, Detail::Statistics);
     let handle = call.api.broker.queues().here(queue.id);
     let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();
@@ -230,7 +302,31 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         map.insert("owner_pid_details".into(), alone);
     }
     map.entry("head_message_timestamp").or_insert(Value::Null);
-    Ok(object(&call.query, Value::Object(map)))
+    let mut row = Value::Object(map);
+    add_consumers(call, &mut row, None);
+    Ok(object(&call.query, row))
+}
+
+/// Adds consumers of other nodes to what the queue's node tells of it, which is this one unless it has a name here.
+fn add_consumers(call: &Call<'_>, row: &mut Value, home: Option<&str>) {
+    let question = Question {
+        query: vec![("queue".to_owned(), call.part("name").to_owned())],
+        ..Question::get(format!(
+            "/api/consumers/{}",
+            encode(call.part("vhost").as_bytes())
+        ))
+    };
+    if let Some(known) = row.get_mut("consumer_details").and_then(Value::as_array_mut) {
+        if home.is_some() {
+            let (vhost, name) = (call.part("vhost"), call.part("name"));
+            known.extend(consumers::of_queue(call, vhost, name));
+        }
+        let mut nodes = others::running(call);
+        nodes.retain(|node| Some(node.as_str()) != home);
+        for told in others::ask_same(call, nodes, &question) {
+            known.extend(told.1.as_array().into_iter().flatten().cloned());
+        }
+    }
 }
 
 /// The connection that alone may use an exclusive queue.
@@ -328,10 +424,13 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     put("state", state(call, queue).into());
     match detail {
         Detail::Totals => {
-            let status = status(call, queue);
-            put("messages", (status.ready + status.unacked).into());
-            put("messages_ready", status.ready.into());
-            put("messages_unacknowledged", status.unacked.into());
+            // Nobody knows what a queue holds whose node says nothing.
+            if let Some(queue) = call.api.broker.queues().here(queue.id) {
+                let status = queue.status();
+                put("messages", (status.ready + status.unacked).into());
+                put("messages_ready", status.ready.into());
+                put("messages_unacknowledged", status.unacked.into());
+            }
             put("online", Value::Null);
             return map;
         }

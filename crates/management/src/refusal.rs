@@ -38,6 +38,8 @@ pub enum Refusal {
     Unread,
     /// 503: the node takes no clients for the time being.
     Suspended,
+    /// 503: this node of the cluster says nothing.
+    Unreachable(String),
     /// 500: a defect of this broker.
     Internal(String),
 }
@@ -78,7 +80,7 @@ impl Refusal {
             Self::Precondition(_) => 412,
             Self::Guesses => 429,
             Self::Internal(_) => 500,
-            Self::Suspended | Self::Unread => 503,
+            Self::Suspended | Self::Unread | Self::Unreachable(_) => 503,
         }
     }
 
@@ -114,6 +116,10 @@ impl Refusal {
             Self::Suspended => body(
                 "service_unavailable",
                 &"the node is in maintenance or its listeners are suspended".into(),
+            ),
+            Self::Unreachable(node) => body(
+                "service_unavailable",
+                &format!("node {node} did not answer in time").into(),
             ),
             Self::Internal(reason) => body("internal_server_error", &reason.as_str().into()),
         }

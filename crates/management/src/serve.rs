@@ -290,6 +290,7 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
     let errand = Errand {
         right,
         handler,
+        path: head.uri.path().to_owned(),
         parts,
         query: Query::parse(head.uri.query().unwrap_or_default()),
         reads: matches!(head.method, Method::GET | Method::HEAD),

@@ -2,10 +2,42 @@
 
 use broker::View;
 use broker::stats::{Channel, Connection, Consumer};
+use serde_json::Value;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// A channel and the connection that it is on.
 pub type OnConnection = (Arc<Connection>, Arc<Channel>);
+
+/// What tells an object from all others of its kind and node.
+pub type Id = [u64; 2];
+
+/// The objects of a list that other nodes have.
+#[derive(Debug, Default)]
+pub struct Elsewhere {
+    /// The nodes that were asked.
+    pub nodes: Vec<String>,
+    /// What each of them has; `None` if it said nothing.
+    pub shares: Vec<Option<Share>>,
+}
+
+/// What one node has of a list.
+#[derive(Debug, Default)]
+pub struct Share {
+    /// So many objects the asker may see.
+    pub total: usize,
+    /// So many of them pass the filter.
+    pub filtered: usize,
+    /// Those that were asked for, in their order, and what they are sorted by.
+    pub entries: Vec<(Id, Value)>,
+}
+
+impl Elsewhere {
+    fn bytes(&self) -> usize {
+        let entries = self.shares.iter().flatten().map(|share| share.entries.capacity());
+        entries.sum::<usize>() * size_of::<(Id, Value)>()
+    }
+}
 
 /// What exists, and of those who come and go what the asker may see, from when it is first looked for.
 #[derive(Debug)]
@@ -18,6 +50,10 @@ pub struct Snapshot {
     pub channels: OnceLock<Vec<OnConnection>>,
     /// Who consumes.
     pub consumers: OnceLock<Vec<Arc<Consumer>>>,
+    /// What other nodes have of the list that is asked for.
+    pub elsewhere: OnceLock<Elsewhere>,
+    /// An earlier piece of that list had a row.
+    pub begun: AtomicBool,
 }
 
 impl Snapshot {
@@ -28,6 +64,8 @@ impl Snapshot {
             connections: OnceLock::new(),
             channels: OnceLock::new(),
             consumers: OnceLock::new(),
+            elsewhere: OnceLock::new(),
+            begun: AtomicBool::new(false),
         }
     }
 
@@ -36,6 +74,7 @@ impl Snapshot {
         fn bytes<T>(list: &OnceLock<Vec<T>>) -> usize {
             list.get().map_or(0, |list| list.capacity() * size_of::<T>())
         }
-        bytes(&self.connections) + bytes(&self.channels) + bytes(&self.consumers)
+        let elsewhere = self.elsewhere.get().map_or(0, Elsewhere::bytes);
+        bytes(&self.connections) + bytes(&self.channels) + bytes(&self.consumers) + elsewhere
     }
 }

@@ -37,7 +37,11 @@ impl Tap {
     /// # Errors
     /// The virtual host is gone, or the queue can't be made.
     pub fn open(broker: &Arc<Broker>, user: User, wanted: TraceFilter) -> Result<Self, Refusal> {
-        let operator = Asker { user, operator: true };
+        let operator = Asker {
+            user,
+            operator: true,
+            for_node: false,
+        };
         let session = ApiSession::open_as(broker, operator, &wanted.vhost)?;
         let (messages, bytes) = WAITING;
         let declared = session

@@ -5,6 +5,7 @@ use crate::arguments::{boolean, text};
 use crate::call::{BAD_RANGE, Call};
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
+use crate::others::{self, Question};
 use crate::overview::totals;
 use crate::range::Kind;
 use crate::refusal::Refusal;
@@ -15,6 +16,7 @@ use crate::users;
 use broker::stats::ChannelCounts;
 use broker::{Metadata, Permissions, QueueKind, Vhost};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub const ROUTES: &[Route] = &[
@@ -44,9 +46,15 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let seen = |vhost: &&Arc<Vhost>| call.is_monitor() || call.may_enter(&vhost.name);
     let vhosts: Vec<_> = call.view.vhosts().filter(seen).collect();
     let total = vhosts.len();
+    let told: Vec<BTreeMap<String, Value>> = told(call).into_iter().map(by_name).collect();
     let list = List {
         name: &|vhost: &&Arc<Vhost>| &vhost.name,
-        row: &|vhost: &&Arc<Vhost>| row(call, vhost),
+        row: &|vhost: &&Arc<Vhost>| {
+            let mut row = row(call, vhost);
+            let others = told.iter().filter_map(|told| told.get(&*vhost.name));
+            others.for_each(|other| others::add(&mut row, other));
+            row
+        },
         member: &|vhost, path| (path == "name").then(|| Value::from(&*vhost.name)),
     };
     list.reply(&call.query, call.cut, vhosts.into_iter(), total)
@@ -55,8 +63,40 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
     call.check_samples("bad_request")?;
-    Ok(object(&call.query, row(call, vhost)))
+    let mut row = row(call, vhost);
+    told(call).iter().for_each(|other| others::add(&mut row, other));
+    Ok(object(&call.query, row))
 }
+
+/// What other nodes count in the virtual hosts that the request is about.
+fn told(call: &Call<'_>) -> Vec<Value> {
+    let question = Question::again(call);
+    // Of each virtual host they tell what they count alone.
+    let query = question.query.into_iter();
+    let query = query.filter(|(name, _)| !["columns", "page", "page_size", "sort"].contains(&name.as_str()));
+    let columns = ("columns".to_owned(), FIGURES.to_owned());
+    let question = Question {
+        query: query.chain([columns]).collect(),
+        ..question
+    };
+    let told = others::ask_all(call, &question).into_iter();
+    told.map(|(_, told)| told).collect()
+}
+
+fn by_name(told: Value) -> BTreeMap<String, Value> {
+    let rows = match told {
+        Value::Array(rows) => rows,
+        _ => Vec::new(),
+    };
+    let named = rows.into_iter();
+    named
+        .filter_map(|row| Some((row.get("name")?.as_str()?.to_owned(), row)))
+        .collect()
+}
+
+/// What each node counts in a virtual host, or says of it for itself.
+const FIGURES: &str = "name,cluster_state,messages,messages_details,messages_ready,messages_ready_details,messages_unacknowledged,\
+                       messages_unacknowledged_details,recv_oct,recv_oct_details,send_oct,send_oct_details,message_stats";
 
 /// Creates a virtual host, or says anew what it is for; who makes one may do everything in it (an operator may anyhow).
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {

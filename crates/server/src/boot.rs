@@ -166,6 +166,9 @@ fn serve(
     let caller = stop.caller();
     options.stop_application = Some(StopApplication(Arc::new(move || caller.call(Ended::Stopped))));
     let management = open_management(config, &broker, options)?;
+    if let (Some(cluster), Some(management)) = (&cluster, &management) {
+        cluster.answer_with(Arc::new(management.answerer()))?;
+    }
     open.extend_from_slice(management.as_ref().map(Management::endpoints).unwrap_or_default());
     banner::show(config, &open);
     service.ready();

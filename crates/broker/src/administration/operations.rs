@@ -75,6 +75,12 @@ impl Broker {
         !self.service().suspended.load(Ordering::Relaxed)
     }
 
+    /// How many connections of clients this node has, and how many it may have, if there is a limit.
+    pub fn node_connections(&self) -> (u64, Option<u64>) {
+        let limit = self.options().node_limits.connections;
+        (self.occupancy().connections(), limit)
+    }
+
     /// True while the node is in maintenance.
     pub fn is_drained(&self) -> bool {
         self.service().drained.load(Ordering::Relaxed)

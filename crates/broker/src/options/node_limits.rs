@@ -97,6 +97,11 @@ impl Occupancy {
         one_more(&self.connections, limits.connections)
     }
 
+    /// So many connections are open.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Acquire)
+    }
+
     /// One connection less.
     pub fn leave(&self) {
         self.connections.fetch_sub(1, Ordering::AcqRel);

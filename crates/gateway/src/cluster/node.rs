@@ -1,6 +1,7 @@
 //! A node that is one of several, from its start to its stop.
 
 use super::admission::{Answer, Question, Welcome};
+use super::questions::{Answerer, Questions, is_question};
 use super::{ConfiguredNode, host_of};
 use crate::link::{
     ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent, of_queues,
@@ -15,6 +16,7 @@ use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -34,6 +36,7 @@ pub struct Cluster {
     options: LinkOptions,
     port: u16,
     links: Arc<Links>,
+    questions: Arc<Questions>,
     store: ClusterStore,
     configured: Vec<ConfiguredNode>,
     goes_on: Box<dyn Fn() -> bool + Send + Sync>,
@@ -87,9 +90,11 @@ impl Cluster {
     ) -> Arc<Self> {
         options.incarnation = file.starts;
         options.cluster = Some(ClusterId(file.cluster));
+        let links = Arc::new(Links::new(&options));
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
-            links: Arc::new(Links::new(&options)),
+            questions: Questions::new(links.clone(), file.starts),
+            links,
             options,
             port,
             store,
@@ -127,6 +132,32 @@ impl Cluster {
     /// The members of the cluster, this node among them.
     pub fn members(&self) -> Vec<Peer> {
         self.state().members.clone()
+    }
+
+    /// Asks each of these members a question, and waits for their answers, for a second at the most. `None` for who says
+    /// nothing, has no link, or is no member.
+    pub fn ask(&self, questions: Vec<(String, Bytes)>) -> Vec<Option<Bytes>> {
+        let members = self.members();
+        // Nobody has this number.
+        let nobody = NodeId(0);
+        let number = |name: &str| {
+            members
+                .iter()
+                .find(|peer| peer.name == name)
+                .map(|peer| peer.node)
+        };
+        let questions = questions
+            .into_iter()
+            .map(|(name, question)| (number(&name).unwrap_or(nobody), question));
+        self.questions.ask(questions.collect())
+    }
+
+    /// From now on questions of other nodes are answered by `answerer`, on threads of their own. It must not ask anybody.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn answer_with(&self, answerer: Answerer) -> io::Result<()> {
+        self.questions.answer_with(answerer)
     }
 
     /// From now on clients of this node reach queues of others, and theirs this node's. Once, before clients are let in.
@@ -179,6 +210,7 @@ impl Cluster {
                 drop(self.ticked.wait_timeout(self.state(), left));
             }
         }
+        self.questions.stop();
         self.links.stop();
         let mut state = self.state();
         (state.running, state.work) = (None, None);
@@ -217,7 +249,7 @@ impl Cluster {
         }
     }
 
-    /// The work of clients, and what is said about the catalog.
+    /// The work of clients, what is said about the catalog, and what operators ask.
     fn worked(&self, from: NodeId, frame: Bytes) {
         if frame.first() == Some(&CATALOG) {
             let catalog = self
@@ -228,6 +260,8 @@ impl Cluster {
             if let Some(catalog) = catalog {
                 catalog.receive(from, &frame.slice(1..));
             }
+        } else if is_question(&frame) {
+            self.questions.receive(from, &frame);
         } else if let (Some(frame), Some(work)) = (of_queues(&frame), self.work()) {
             work.receive(from, frame);
         }
@@ -414,6 +448,7 @@ impl Receiver for Cluster {
                 let work = state.work.clone();
                 drop(state);
                 // What was under way is lost, be there another link or not.
+                self.questions.down(peer);
                 if let Some(work) = work {
                     work.down(peer);
                 }

@@ -6,8 +6,8 @@ use crate::config::{Config, rules_cluster};
 use broker::groups::NodeId;
 use broker::groups::membership::{ClusterStore, Peer, Stage};
 use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Forming, form};
-use gateway::link::{LinkOptions, Secret};
-use management::{Member, Members};
+use gateway::link::{Lane, LinkOptions, PeerStatus, Secret};
+use management::{LinkFigures, Member, Members};
 use std::error::Error;
 use std::fs;
 use std::io;
@@ -102,24 +102,53 @@ pub fn join(config: &Config, whom: &str) -> Result<(), String> {
 
 /// The members of a node's cluster, for operators.
 pub fn members(cluster: &Arc<Cluster>, own: &str) -> Members {
-    let (cluster, own) = (Arc::clone(cluster), own.to_owned());
-    Members(Arc::new(move || {
+    let (asked, cluster, own) = (Arc::clone(cluster), Arc::clone(cluster), own.to_owned());
+    let list = move || {
         let status = cluster.status();
-        let is_linked = |name: &str| {
-            let peer = status.iter().find(|peer| peer.name == name);
-            peer.is_some_and(|peer| peer.lanes.iter().any(|lane| lane.link.is_some()))
-        };
+        let is_linked = |peer: &PeerStatus| peer.lanes.iter().any(|lane| lane.link.is_some());
         let mut members: Vec<Member> = cluster
             .members()
             .into_iter()
-            .map(|peer| Member {
-                is_running: peer.name == own || is_linked(&peer.name),
-                name: peer.name,
+            .map(|peer| {
+                let linked = status.iter().find(|it| it.name == peer.name);
+                Member {
+                    is_running: peer.name == own || linked.is_some_and(is_linked),
+                    links: linked.map(|status| figures(status, peer.port)),
+                    name: peer.name,
+                }
             })
             .collect();
         members.sort_by(|one, other| one.name.cmp(&other.name));
         members
-    }))
+    };
+    let ask = move |questions: Vec<(String, Vec<u8>)>| {
+        let questions = questions
+            .into_iter()
+            .map(|(node, question)| (node, question.into()));
+        asked.ask(questions.collect())
+    };
+    Members {
+        list: Arc::new(list),
+        ask: Arc::new(ask),
+    }
+}
+
+/// The links with another node, added up.
+fn figures(peer: &PeerStatus, port: u16) -> LinkFigures {
+    let (host, dialled) = peer.address.rsplit_once(':').unwrap_or((&peer.address, ""));
+    let lanes = || peer.lanes.iter();
+    let work = lanes().find(|lane| lane.lane == Lane::Work);
+    LinkFigures {
+        host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+        port: dialled.parse().unwrap_or(port),
+        sent_bytes: lanes().map(|lane| lane.counts.bytes_out).sum(),
+        received_bytes: lanes().map(|lane| lane.counts.bytes_in).sum(),
+        dropped_frames: lanes().map(|lane| lane.counts.frames_dropped).sum(),
+        backlog_bytes: lanes()
+            .filter_map(|lane| Some(lane.link?.backlog_bytes as u64))
+            .sum(),
+        round_trip_us: work.and_then(|lane| lane.link?.round_trip_us),
+    }
 }
 
 /// What all nodes of the cluster know.
