@@ -20,6 +20,10 @@ pub fn given(ledger: &mut Ledger, group: GroupId, node: u32, to: Receiver, seq: 
         node,
         since,
     };
+    // What was under way for longer does not count: its node is about to be told to discard it, and the other one has it.
+    if is_late && book.hands.get(&seq).is_some_and(|other| other.since > since) {
+        return;
+    }
     let before = book.hands.insert(seq, held);
     let acked = book.acked.remove(&seq);
     if let Some(before) = before.filter(|held| !is_late && ledger.is_well_since(held.node, held.since)) {
