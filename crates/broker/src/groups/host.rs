@@ -255,6 +255,7 @@ impl<M: Replicated> ReplicatedHost<M> {
                 area = "groups",
                 "{group:?}: entry {index} can't be read by this version; this node's copy goes no further"
             );
+            host.journal.groups().abstain(group);
             self.state = State::Stopped;
             return;
         }

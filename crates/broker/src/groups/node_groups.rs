@@ -313,6 +313,12 @@ impl NodeGroups {
         self.put(Mail::LeadElsewhere(group));
     }
 
+    /// Has another member lead the group from now on, if any can: this node's applies nothing more. For hosts, as
+    /// [`NodeGroups::propose`] is.
+    pub(super) fn abstain(&self, group: GroupId) {
+        self.put(Mail::Abstain(group));
+    }
+
     fn bring(&self, mail: Mail) {
         self.put(mail);
         self.turn();

@@ -23,6 +23,7 @@ pub enum Mail {
     Checkpointed(GroupId, u64, u64),
     Reclaim(Vec<GroupId>, Position),
     LeadElsewhere(GroupId),
+    Abstain(GroupId),
 }
 /// The groups, and how each of their members stands.
 pub struct State {
@@ -61,6 +62,7 @@ impl State {
             Mail::Read(group, from, Some(payloads)) => groups.fetched(group, from, &payloads),
             Mail::Read(group, from, None) => self.unreadable(group, from, concerned),
             Mail::LeadElsewhere(group) => drop(groups.hand_over_group(group)),
+            Mail::Abstain(group) => groups.abstain(group),
             Mail::Installed(group, index) => {
                 if !groups.installed(group, index) {
                     tracing::debug!(

@@ -7,6 +7,9 @@ use crate::settings::Settings;
 use raft::eraftpb::Message;
 use raft::{Progress, ProgressState, SnapshotStatus, StateRole};
 
+/// A member that serves nobody asks for votes once nobody has led for so many times as long as others wait.
+const PATIENCE: usize = 8;
+
 /// How often a member asks whether it is one before it sleeps.
 const ASKS: u32 = 8;
 
@@ -42,6 +45,10 @@ impl Group {
             let _ = self
                 .raw
                 .propose_conf_change(Vec::new(), raft::eraftpb::ConfChangeV2::default());
+        }
+        if self.abstains && self.leads() {
+            let me = self.me.node;
+            self.hand_over(reachable, &|node| node == me || reachable(node), &|_| true);
         }
         self.tick_offers(settings, out);
         self.repeat_farewell(reachable, out);
@@ -202,6 +209,9 @@ impl Group {
             && self
                 .membership()
                 .has_majority(|m| m != self.me && reachable(m.node));
+        // Whoever serves nobody waits until the others have asked in vain.
+        let others =
+            others || self.abstains && self.raw.raft.election_elapsed < PATIENCE * settings.election as usize;
         match self.campaign_in {
             Some(0) if others => self.campaign_in = Some(settings.election),
             Some(0) => self.campaign(settings),

@@ -88,6 +88,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// Its host can't apply what is committed, see [`Group::abstain`].
+    abstains: bool,
     /// The log went so far when the last change of members was known to be committed.
     sealed_behind: u64,
     /// Who is no member any more, and how often they were told, which they are once it is sure that nobody needs them.
@@ -148,6 +150,7 @@ impl Group {
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            abstains: false,
             sealed_behind: 0,
             departed: Vec::new(),
             removed_at: 0,
@@ -345,6 +348,14 @@ impl Group {
         self.transfer(to).is_ok()
     }
 
+    /// Nobody would be served by its host: it leads only where nobody else can be elected, because it alone has what they lack, and
+    /// hands over as soon as one of them has it. It votes and takes entries as before, for these rest on its log, of which nothing
+    /// is wrong.
+    pub fn abstain(&mut self) {
+        self.abstains = true;
+        self.wake();
+    }
+
     /// The node's log failed: whatever it was, it leads and follows no more.
     pub fn end_office(&mut self, out: &mut Out) {
         let term = self.term();
@@ -374,6 +385,7 @@ impl Group {
                 // No vote can have been asked for yet; winning now would stop the process.
                 return Ok(());
             }
+            MessageType::MsgTimeoutNow if self.abstains => return Ok(()),
             MessageType::MsgTimeoutNow if self.is_unsynced() => {
                 self.campaign_in = Some(0);
                 return Ok(());

@@ -267,4 +267,52 @@ mod tests {
                 .any(|(from, _, item)| *from == 1 && transfer(item))
         );
     }
+
+    #[test]
+    fn a_member_that_abstains_votes_and_leads_only_until_somebody_else_can() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.node(2).abstain(GROUP);
+        trial.node(1).transfer(GROUP, m(2)).unwrap();
+        trial.ticks(30);
+        assert_eq!(trial.leader(), Some(1), "asked to lead it does not");
+        trial.cut(1, 2);
+        trial.cut(1, 3);
+        for _ in 0..60 {
+            trial.ticks(1);
+            assert_ne!(trial.leader(), Some(2), "another one can");
+        }
+        assert_eq!(trial.leader(), Some(3), "by its vote");
+        trial.node(3).propose(GROUP, "x".into()).unwrap();
+        trial.settle();
+        let status = trial.status(3);
+        assert_eq!(status.committed, status.last, "by its entries");
+        // Now only node 1 serves anybody, and it lacks what the others have.
+        trial.node(3).abstain(GROUP);
+        trial.cuts.clear();
+        trial.ticks_until(100, |t| t.leader() == Some(1));
+        trial.ticks(100);
+        assert_eq!(trial.leader(), Some(1));
+        trial.nodes.remove(&3);
+        trial.ticks(100);
+        assert_eq!(trial.leader(), Some(1));
+    }
+
+    /// The only one that could serve is behind, and the others have nobody who leads them.
+    #[test]
+    fn a_member_that_abstains_leads_where_others_lack_what_it_has_and_hands_over() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.cut(3, 1);
+        trial.cut(3, 2);
+        trial.node(1).propose(GROUP, "x".into()).unwrap();
+        trial.settle();
+        trial.nodes.remove(&1);
+        trial.cuts.clear();
+        trial.node(2).abstain(GROUP);
+        let term = trial.status(2).term;
+        trial.ticks_until(400, |t| t.leader() == Some(3) && t.status(3).term > term + 1);
+        let (two, three) = (trial.status(2), trial.status(3));
+        assert_eq!(two.last, three.last);
+    }
 }

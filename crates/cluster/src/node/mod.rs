@@ -210,6 +210,12 @@ impl Groups {
             .unwrap_or(false)
     }
 
+    /// This node's member of the group can't apply what is committed, so nobody would be served by it: it leads only where nobody
+    /// else can, until somebody can. It votes and takes entries as before. So it is until it is opened anew.
+    pub fn abstain(&mut self, group: GroupId) {
+        let _ = self.with(group, |group, _, _| group.abstain());
+    }
+
     /// The contents at `index` are durable, as a checkpoint that other members can be sent; the log is needed behind `keep` only.
     pub fn checkpointed(&mut self, group: GroupId, index: u64, keep: u64) {
         if let Some(group) = self.slots.get_mut(group) {

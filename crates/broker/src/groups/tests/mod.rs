@@ -9,7 +9,7 @@ mod transfer;
 mod trio;
 mod world;
 
-use trio::{Left, NODES, Trio};
+use trio::{GROUP, Left, NODES, Trio};
 
 fn others(id: u32) -> Vec<u32> {
     NODES.into_iter().filter(|other| *other != id).collect()
@@ -216,6 +216,26 @@ fn what_comes_while_somebody_looks_at_a_queue_is_taken_when_they_have_looked() {
         assert_eq!(trio.left(leader), [], "its host is locked");
     });
     assert_eq!(trio.left(leader), [Left::Confirm(1)]);
+}
+
+/// A record of a newer version.
+const UNKNOWN: &[u8] = &[255];
+
+#[test]
+fn a_member_that_cannot_read_what_is_committed_does_not_lead_though_it_is_asked_to() {
+    let trio = Trio::new();
+    let leader = trio.leader();
+    let term = trio.queue(leader).term().unwrap();
+    trio.groups(leader).propose(GROUP, term, vec![UNKNOWN.into()]);
+    trio.groups(leader).turn();
+    trio.settle();
+    for id in others(leader) {
+        assert_eq!(trio.messages(id), None, "it has stopped");
+        let asked = trio.groups(leader).transfer(GROUP, trio.member(id));
+        assert_eq!(asked, Ok(()));
+        trio.ticks(40);
+        assert_eq!(trio.queue(leader).term(), Some(term));
+    }
 }
 
 #[test]
