@@ -9,6 +9,9 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::time::Duration;
 
+/// Where the API tells whether the broker runs inside its process.
+pub const APPLICATION: &str = "/leveret/application";
+
 /// One call of a tool.
 #[derive(Debug)]
 pub struct Ask<'a> {
@@ -58,7 +61,7 @@ impl<'a> Ask<'a> {
                 .filter(|name| !name.is_empty())
         };
         let name = match &self.endpoint {
-            Endpoint::Socket(_) => given.or_else(here),
+            Endpoint::Socket(_) => given.or_else(here).or_else(|| self.told_name()),
             Endpoint::Web { .. } => given,
         };
         match (name, &self.endpoint) {
@@ -68,6 +71,20 @@ impl<'a> Ask<'a> {
             (None, Endpoint::Socket(_)) => format!("rabbit@{}", host_name()),
             (None, Endpoint::Web { host, .. }) => format!("rabbit@{host}"),
         }
+    }
+
+    /// What the node of this machine calls itself, whether its broker runs or not; `None` if it does not answer.
+    fn told_name(&self) -> Option<String> {
+        let request = Request {
+            method: "GET",
+            path: &format!("/api{APPLICATION}"),
+            body: None,
+            credentials: None,
+            reason: None,
+        };
+        let answer = http::send(&self.endpoint, &request, self.timeout).ok()?;
+        let state: Value = serde_json::from_slice(&answer.body).ok()?;
+        state.get("node")?.as_str().map(str::to_owned)
     }
 
     /// Tells what is about to happen, unless the user wants less or a program reads along.

@@ -32,7 +32,7 @@ mod upkeep;
 mod users;
 mod vhosts;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, encode};
 use crate::command::Command;
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::output::Rows;
@@ -120,13 +120,9 @@ fn json_of(text: &str) -> Result<Value, Failure> {
 
 /// The node's own object of the API.
 fn this_node(ask: &Ask<'_>) -> Result<Value, Failure> {
-    let mut nodes = nodes(ask)?;
-    // Of other nodes nothing is told but that they are there.
-    let at = nodes.iter().position(|node| node.get("os_pid").is_some());
-    match at.or((nodes.len() == 1).then_some(0)) {
-        Some(at) => Ok(nodes.swap_remove(at)),
-        None => Err(Failure::error(UNAVAILABLE, "the node tells nothing about itself")),
-    }
+    let overview = ask.get("/overview?columns=node")?;
+    let found = ask.find(&format!("/nodes/{}", encode(text(&overview, "node"))))?;
+    found.ok_or_else(|| Failure::error(UNAVAILABLE, "the node tells nothing about itself"))
 }
 
 /// All nodes of the cluster.

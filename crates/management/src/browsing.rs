@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::filter::{Filter, state};
 use crate::messages::{described, told};
 use crate::moment;
+use crate::others::{self, Answer, Question};
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -31,6 +32,8 @@ const SHOWN: (u64, u64) = (50, 1000);
 const TRUNCATE: (usize, usize) = (50_000, 1024 * 1024);
 /// How many bytes of bodies an answer shows at the most, and one message more.
 const SHOWN_BYTES: usize = 8 * 1024 * 1024;
+/// The same for an answer to another node.
+const TOLD_BYTES: usize = 512 * 1024;
 /// How many messages an answer looks through at the most.
 const SCANNED: u64 = 100_000;
 /// How many bytes of them, and one message more.
@@ -74,6 +77,21 @@ impl Scan {
     /// The message that was counted last is looked at another time.
     pub fn leave(&mut self) {
         self.messages -= 1;
+    }
+}
+
+/// A browser for the queue of the path, in the asker's name, or what the node answers that has its messages.
+///
+/// # Errors
+/// The asker may not, there is no such queue, or that node says nothing.
+fn open_or_ask(call: &Call<'_>, session: &ApiSession) -> Result<Result<Browser, Answer>, Refusal> {
+    match session.inner().browse(call.part("name")) {
+        Ok(browser) => Ok(Ok(browser)),
+        Err(broker::Refusal::QueueElsewhere { node, .. }) if !call.for_node => {
+            let answer = others::ask_one(call, &node, Question::again(call));
+            Ok(Err(answer.ok_or(Refusal::Unreachable(node))?))
+        }
+        Err(refusal) => Err(told(&refusal)),
     }
 }
 
@@ -132,7 +150,11 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         filter.since(time);
     }
     let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), SCAN_TIME);
-    let browser = open(call, &session)?;
+    let browser = match open_or_ask(call, &session)? {
+        Ok(browser) => browser,
+        Err(answer) => return Ok(answer.into()),
+    };
+    let most = if call.for_node { TOLD_BYTES } else { SHOWN_BYTES };
     let limits = &Limits::STORED;
     let end = match start {
         Start::Before(before, _) => before,
@@ -141,7 +163,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let base64 = call.query.get("encoding") == Some("base64");
     let browsed = browser.each(browser.place(start), |seen| {
-        let full = shown.len() as u64 >= count || bytes >= SHOWN_BYTES || end == Some(seen.seq);
+        let full = shown.len() as u64 >= count || bytes >= most || end == Some(seen.seq);
         if full || !scan.take(seen) {
             return ControlFlow::Break(());
         }
@@ -190,7 +212,12 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let wanted = position(call.part("position"))?;
     let session = ApiSession::open(call)?;
-    let browser = open(call, &session)?;
+    let name = format!("message-{wanted}.bin");
+    let browser = match open_or_ask(call, &session)? {
+        Ok(browser) => browser,
+        Err(answer) if answer.status == 200 => return Ok(Reply::octets(answer.body.to_vec(), name)),
+        Err(answer) => return Ok(answer.into()),
+    };
     if call
         .query
         .get("edition")
@@ -204,7 +231,12 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
         ControlFlow::Break(())
     });
     match found {
-        Some(bytes) => Ok(Reply::octets(bytes, format!("message-{wanted}.bin"))),
+        Some(bytes) if call.for_node && bytes.len() > others::LONGEST => Err(Refusal::bad_request(format!(
+            "the message has {} bytes, which is more than nodes tell each other: ask node '{}'",
+            bytes.len(),
+            call.api.options.node
+        ))),
+        Some(bytes) => Ok(Reply::octets(bytes, name)),
         None => Err(Refusal::Gone("the message is no longer there".into())),
     }
 }

@@ -9,6 +9,9 @@ use crate::reply::Reply;
 use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 
+/// Nodes tell each other no more than a few bytes more than these at once.
+pub const LONGEST: usize = (4 << 20) - 64;
+
 /// What a node is asked.
 #[derive(Clone, Debug)]
 pub struct Question {

@@ -349,3 +349,232 @@ fn who_has_another_secret_or_data_of_its_own_is_not_let_in_and_both_ends_say_why
     assert!(why.contains("set cluster."), "{why}");
     assert!(second.says(" is ready").is_none(), "it ends");
 }
+/// A client of AMQP, as far as it has to be one: it is connected, and may consume.
+struct Client(TcpStream);
+
+impl Client {
+    /// Logs in at a node and opens a channel.
+    fn connect(node: &Node) -> Self {
+        let (_, overview) = node.ask("GET", "/overview?columns=listeners", "");
+        let own = format!("\"node\":\"{}\",\"port\":", node.name);
+        let mut ports = overview.split(&own).skip(1);
+        let amqp = ports.find(|rest| rest.contains(",\"protocol\":\"amqp\""));
+        let port: u16 = amqp.unwrap().split(',').next().unwrap().parse().unwrap();
+        let mut client = Self(TcpStream::connect(("127.0.0.1", port)).unwrap());
+        client.0.write_all(b"AMQP\x00\x00\x09\x01").unwrap();
+        client.read(10, 10);
+        client.call(0, 10, 11, b"\0\0\0\0\x05PLAIN\0\0\0\x0c\0guest\0guest\x05en_US");
+        client.read(10, 30);
+        client.call(0, 10, 31, &[0x07, 0xff, 0, 2, 0, 0, 0, 0]);
+        client.call(0, 10, 40, b"\x01/\0\0");
+        client.read(10, 41);
+        client.call(1, 20, 10, b"\0");
+        client.read(20, 11);
+        client
+    }
+
+    fn consume(&mut self, queue: &str, tag: &str) {
+        let mut arguments = vec![0, 0, queue.len() as u8];
+        arguments.extend_from_slice(queue.as_bytes());
+        arguments.push(tag.len() as u8);
+        arguments.extend_from_slice(tag.as_bytes());
+        arguments.extend_from_slice(&[0, 0, 0, 0, 0]);
+        self.call(1, 60, 20, &arguments);
+        self.read(60, 21);
+    }
+
+    fn call(&mut self, channel: u16, class: u16, method: u16, arguments: &[u8]) {
+        let mut frame = vec![1];
+        frame.extend_from_slice(&channel.to_be_bytes());
+        frame.extend_from_slice(&(arguments.len() as u32 + 4).to_be_bytes());
+        frame.extend_from_slice(&class.to_be_bytes());
+        frame.extend_from_slice(&method.to_be_bytes());
+        frame.extend_from_slice(arguments);
+        frame.push(0xce);
+        self.0.write_all(&frame).unwrap();
+    }
+
+    /// The arguments of the next call of this method; everything else is passed over.
+    fn read(&mut self, class: u16, method: u16) -> Vec<u8> {
+        self.0.set_read_timeout(Some(TIMEOUT)).unwrap();
+        loop {
+            let mut head = [0; 7];
+            self.0.read_exact(&mut head).unwrap();
+            let size = u32::from_be_bytes(head[3..].try_into().unwrap()) as usize;
+            let mut payload = vec![0; size + 1];
+            self.0.read_exact(&mut payload).unwrap();
+            let wanted = [class.to_be_bytes(), method.to_be_bytes()].concat();
+            if head[0] == 1 && payload.starts_with(&wanted) {
+                return payload[4..].to_vec();
+            }
+        }
+    }
+}
+
+/// What `leveret ctl` says on this node.
+fn ctl(scratch: &TempDir, number: usize, words: &[&str]) -> String {
+    let dir = scratch.path().join(format!("n{number}"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command.args(["ctl", "--data-dir"]).arg(dir).args(words);
+    for name in ["RABBITMQ_NODENAME", "LEVERET_DATA_DIR"] {
+        command.env_remove(name);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn people_see_the_whole_cluster_from_any_node() {
+    let scratch = TempDir::new().unwrap();
+    let mut nodes = three(&scratch);
+    start(&mut nodes);
+    wait("all run", || nodes.iter().all(|node| node.running() == 3));
+    for (number, node) in (1..).zip(&nodes) {
+        node.put(&format!("/queues/%2F/q{number}"), r#"{"durable":true}"#);
+        for _ in 0..number {
+            let message = format!(
+                r#"{{"properties":{{}},"routing_key":"q{number}","payload":"kept","payload_encoding":"string"}}"#
+            );
+            let (status, said) = node.ask("POST", "/exchanges/%2F/amq.default/publish", &message);
+            assert!(status == 200 && said.contains("true"), "{said}");
+        }
+    }
+    let mut near = Client::connect(&nodes[0]);
+    near.consume("q2", "far");
+    let mut closed = Client::connect(&nodes[2]);
+
+    let pids: Vec<u32> = nodes
+        .iter()
+        .map(|node| node.child.as_ref().unwrap().id())
+        .collect();
+    for node in &nodes {
+        // Figures are those of each queue's last turn.
+        let says = |path: &str, expected: &str| {
+            let mut said = String::new();
+            let deadline = Instant::now() + TIMEOUT;
+            while said != expected {
+                assert!(
+                    Instant::now() < deadline,
+                    "{}: {path}: {said} and not {expected}",
+                    node.name
+                );
+                said = node.ask("GET", path, "").1;
+            }
+        };
+        says(
+            "/queues?columns=name,messages,node",
+            r#"[{"messages":1,"name":"q1","node":"n1@localhost"},{"messages":2,"name":"q2","node":"n2@localhost"},{"messages":3,"name":"q3","node":"n3@localhost"}]"#,
+        );
+        says(
+            "/queues?columns=name&sort=messages&sort_reverse=true",
+            r#"[{"name":"q3"},{"name":"q2"},{"name":"q1"}]"#,
+        );
+        says(
+            "/queues?page=2&page_size=1&columns=name,messages&sort=messages",
+            r#"{"filtered_count":3,"item_count":1,"items":[{"messages":2,"name":"q2"}],"page":2,"page_count":3,"page_size":1,"total_count":3}"#,
+        );
+        says(
+            "/queues?page=1&name=Q3&columns=messages",
+            r#"{"filtered_count":1,"item_count":1,"items":[{"messages":3}],"page":1,"page_count":1,"page_size":100,"total_count":3}"#,
+        );
+        for path in ["/connections", "/channels"] {
+            says(
+                &format!("{path}?columns=node&sort=node"),
+                r#"[{"node":"n1@localhost"},{"node":"n3@localhost"}]"#,
+            );
+            says(
+                &format!("{path}?columns=node&sort=node&page=2&page_size=1"),
+                r#"{"filtered_count":2,"item_count":1,"items":[{"node":"n3@localhost"}],"page":2,"page_count":2,"page_size":1,"total_count":2}"#,
+            );
+        }
+        says("/consumers?columns=consumer_tag", r#"[{"consumer_tag":"far"}]"#);
+        says(
+            "/overview?columns=object_totals.connections,object_totals.consumers,queue_totals.messages",
+            r#"{"object_totals":{"connections":2,"consumers":1},"queue_totals":{"messages":6}}"#,
+        );
+        says("/vhosts/%2F?columns=messages", r#"{"messages":6}"#);
+        let (_, queue) = node.ask("GET", "/queues/%2F/q2", "");
+        assert_eq!(queue.matches("\"consumer_tag\":\"far\"").count(), 1, "{queue}");
+        let (_, told) = node.ask("GET", "/nodes?columns=os_pid", "");
+        let expected = pids.iter().map(|pid| format!("{{\"os_pid\":\"{pid}\"}}"));
+        assert_eq!(told, format!("[{}]", expected.collect::<Vec<_>>().join(",")));
+        let (status, messages) = node.ask("GET", "/leveret/queues/%2F/q3/messages?count=1", "");
+        assert!(status == 200 && messages.contains("kept"), "{messages}");
+        assert_eq!(node.ask("GET", "/health/checks/alarms", "").0, 200);
+        assert_eq!(
+            node.ask("GET", "/health/checks/node-is-quorum-critical", "").0,
+            200
+        );
+    }
+
+    let alarm = |on: bool| {
+        nodes[1].put("/leveret/limits", &format!("{{\"memory_alarm\":{on}}}"));
+        let raised = |node: &Node| {
+            let (status, told) = node.ask("GET", "/health/checks/alarms", "");
+            status == 503 && told.contains(r#"{"node":"n2@localhost","resource":"memory"}"#)
+        };
+        wait("all know the alarm", || {
+            nodes.iter().all(|node| raised(node) == on)
+        });
+    };
+    alarm(true);
+    let local = |node: &Node| node.ask("GET", "/health/checks/local-alarms", "").0;
+    assert_eq!([0, 1, 2].map(|at| local(&nodes[at])), [200, 503, 200]);
+    let alarms = ctl(&scratch, 1, &["alarms", "--quiet"]);
+    assert_eq!(alarms, "Memory alarm on node n2@localhost\n");
+    alarm(false);
+
+    let status = ctl(&scratch, 2, &["cluster_status"]);
+    assert!(
+        status.starts_with("Cluster status of node n2@localhost"),
+        "{status}"
+    );
+    for number in 1..=3 {
+        let line = format!("Node: n{number}@localhost, interface: 127.0.0.1, port: ");
+        assert!(status.contains(&line), "{status}");
+        assert!(
+            status.contains(&format!("Node: n{number}@localhost, available CPU cores: ")),
+            "{status}"
+        );
+    }
+    let listed = ctl(&scratch, 2, &["list_queues", "name", "messages", "--quiet"]);
+    assert_eq!(listed, "name\tmessages\nq1\t1\nq2\t2\nq3\t3\n");
+
+    let (_, told) = nodes[1].ask("GET", "/connections?columns=name,node&sort=node", "");
+    let name = told
+        .rsplit("\"name\":\"")
+        .next()
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let path = format!("/connections/{}", name.replace(' ', "%20").replace('>', "%3E"));
+    assert_eq!(nodes[1].ask("GET", &path, "").0, 200);
+    assert_eq!(nodes[1].ask("DELETE", &path, "").0, 204);
+    let close = closed.read(10, 50);
+    assert!(
+        String::from_utf8_lossy(&close).contains("Closed via management plugin"),
+        "{close:?}"
+    );
+    // Until the client has answered, the connection is there.
+    closed.call(0, 10, 51, &[]);
+    wait("it is closed", || nodes[1].ask("DELETE", &path, "").0 == 404);
+
+    assert_eq!(nodes[0].ask("DELETE", "/queues/%2F/q3/contents", "").0, 204);
+    wait("it is empty", || {
+        nodes[1].ask("GET", "/queues/%2F/q3?columns=messages", "").1 == r#"{"messages":0}"#
+    });
+
+    nodes[2].kill();
+    wait("its queue has no figures", || {
+        nodes[0].ask("GET", "/queues?columns=name,messages", "").1
+            == r#"[{"messages":1,"name":"q1"},{"messages":2,"name":"q2"},{"name":"q3"}]"#
+    });
+    wait("its end is noticed", || nodes[0].running() == 2);
+    // For some seconds it may come back; then the queue is down.
+    let (status, why) = nodes[0].ask("GET", "/leveret/queues/%2F/q3/messages", "");
+    assert!(matches!(status, 404 | 503), "{why}");
+    let (status, why) = nodes[0].ask("GET", "/health/checks/node-is-quorum-critical", "");
+    assert!(status == 503 && why.contains("would lose their quorum"), "{why}");
+}

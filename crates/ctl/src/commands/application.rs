@@ -1,8 +1,8 @@
 //! Stopping the broker without its process, starting it again, and forgetting everything in between. The node answers
 //! on its admin socket all the while, and nowhere else.
 
-use super::node::{self, APPLICATION};
-use crate::ask::Ask;
+use super::node;
+use crate::ask::{APPLICATION, Ask};
 use crate::command::{Command, Section::Nodes};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, UNAVAILABLE, USAGE};

@@ -1,5 +1,6 @@
 //! Health checks: the exit code says whether all is well.
 
+use super::node::{alarm_line, listeners_of};
 use super::text;
 use crate::ask::{Ask, encode};
 use crate::command::{Command, Section::Monitoring};
@@ -202,26 +203,17 @@ fn is_booting(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 /// The alarms in effect, as the API lists them.
-fn raised(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
-    let outcome = check(ask, "alarms")?;
-    let Err(reason) = outcome else {
-        return Ok(Vec::new());
-    };
-    let alarms = reason.get("alarms").and_then(Value::as_array);
-    let alarms = alarms.into_iter().flatten();
-    Ok(alarms.map(|alarm| text(alarm, "resource").to_owned()).collect())
+fn raised(ask: &Ask<'_>, path: &str) -> Result<Vec<Value>, Failure> {
+    let outcome = check(ask, path)?;
+    let alarms = outcome.err().and_then(|reason| reason.get("alarms").cloned());
+    Ok(match alarms {
+        Some(Value::Array(alarms)) => alarms,
+        _ => Vec::new(),
+    })
 }
 
-fn alarm_lines(ask: &Ask<'_>, raised: &[String]) -> String {
-    let node = ask.node();
-    let lines: Vec<String> = raised
-        .iter()
-        .map(|resource| match resource.as_str() {
-            "memory" => format!("Memory alarm on node {node}"),
-            "disk" => format!("Free disk space alarm on node {node}"),
-            other => format!("Alarm of the {other} on node {node}"),
-        })
-        .collect();
+fn alarm_lines(raised: &[Value]) -> String {
+    let lines: Vec<String> = raised.iter().map(alarm_line).collect();
     lines.join("\n")
 }
 
@@ -230,13 +222,13 @@ fn check_alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Asking node {node} to report any local resource alarms ..."
     ));
-    match raised(ask)? {
+    match raised(ask, "alarms")? {
         none if none.is_empty() => Ok(told(format!(
             "Node {node} reported no alarms, local or clusterwide"
         ))),
         raised => Err(Failure::error(
             UNAVAILABLE,
-            format!("Node {node} reported alarms:\n\n{}", alarm_lines(ask, &raised)),
+            format!("Node {node} reported alarms:\n\n{}", alarm_lines(&raised)),
         )),
     }
 }
@@ -244,14 +236,11 @@ fn check_alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
 fn check_local_alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
     let node = ask.node();
     ask.say("This command is DEPRECATED: check_alarms tells the same.");
-    match raised(ask)? {
+    match raised(ask, "local-alarms")? {
         none if none.is_empty() => Ok(told(format!("Node {node} reported no local alarms"))),
         raised => Err(Failure::error(
             UNAVAILABLE,
-            format!(
-                "Node {node} reported local alarms:\n\n{}",
-                alarm_lines(ask, &raised)
-            ),
+            format!("Node {node} reported local alarms:\n\n{}", alarm_lines(&raised)),
         )),
     }
 }
@@ -261,13 +250,14 @@ fn alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Asking node {node} to report any known resource alarms ..."
     ));
-    let raised = raised(ask)?;
-    let text = match raised.is_empty() {
+    let raised = raised(ask, "alarms")?;
+    let shown = match raised.is_empty() {
         true => format!("Node {node} reported no alarms, local or clusterwide"),
-        false => alarm_lines(ask, &raised),
+        false => alarm_lines(&raised),
     };
+    let raised: Vec<&str> = raised.iter().map(|alarm| text(alarm, "resource")).collect();
     let value = json!({"node": node, "result": "ok", "alarms": raised});
-    Ok(Output::Told(text, value))
+    Ok(Output::Told(shown, value))
 }
 
 fn joined(list: &Value) -> String {
@@ -344,8 +334,8 @@ fn port_connectivity(ask: &Ask<'_>) -> Result<Output, Failure> {
         "Testing TCP connections to all active listeners on node {node} {} ...",
         how.replace("node hostname", "hostname")
     ));
-    let overview = ask.get("/overview?columns=listeners")?;
-    let listeners = overview["listeners"].as_array().into_iter().flatten();
+    let overview = ask.get("/overview?columns=listeners,node")?;
+    let listeners = listeners_of(&overview, text(&overview, "node"));
     let mut ports: Vec<u16> = listeners
         .filter_map(|listener| u16::try_from(listener["port"].as_u64()?).ok())
         .collect();

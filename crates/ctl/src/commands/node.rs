@@ -3,17 +3,14 @@
 mod wait;
 
 use super::{nodes, number, text, this_node};
-use crate::ask::{Ask, encode, is_stopped};
+use crate::ask::{APPLICATION, Ask, encode, is_stopped};
 use crate::command::{
     Command, Section::Cluster, Section::Configuration, Section::Monitoring, Section::Nodes,
 };
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
 use crate::output::Output;
 use crate::tool::Tool;
-use serde_json::{Value, json};
-
-/// Where the API tells whether the broker runs inside its process.
-pub const APPLICATION: &str = "/leveret/application";
+use serde_json::{Map, Value, json};
 
 const BOTH: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
@@ -177,9 +174,17 @@ pub fn listener(object: &Value) -> Value {
     })
 }
 
-fn all_listeners(overview: &Value) -> Vec<Value> {
-    let listeners = overview["listeners"].as_array();
-    listeners.into_iter().flatten().map(listener).collect()
+/// The listeners of a node among those of all, which an overview has.
+pub fn listeners_of<'a>(overview: &'a Value, node: &'a str) -> impl Iterator<Item = &'a Value> {
+    let listeners = overview["listeners"].as_array().into_iter().flatten();
+    listeners.filter(move |listener| text(listener, "node") == node)
+}
+
+/// Those of the node that is asked, in RabbitMQ's words.
+fn own_listeners(overview: &Value) -> Vec<Value> {
+    listeners_of(overview, text(overview, "node"))
+        .map(listener)
+        .collect()
 }
 
 fn listener_line(listener: &Value) -> String {
@@ -197,7 +202,7 @@ fn listeners(ask: &Ask<'_>) -> Result<Output, Failure> {
         "Asking node {} to report its protocol listeners ...",
         ask.node()
     ));
-    let found = all_listeners(&ask.get("/overview?columns=listeners")?);
+    let found = own_listeners(&ask.get("/overview?columns=listeners,node")?);
     let lines: Vec<String> = found.iter().map(listener_line).collect();
     let value = json!({"node": ask.node(), "result": "ok", "listeners": found});
     Ok(Output::Told(lines.join("\n"), value))
@@ -252,17 +257,11 @@ pub fn in_unit(bytes: u64, unit: &str) -> Option<String> {
 /// What both the text and the document of `status` are made of.
 fn gathered(ask: &Ask<'_>) -> Result<Value, Failure> {
     let overview = ask.get("/overview")?;
-    let node = match ask.find(&format!("/nodes/{}", encode(text(&overview, "node"))))? {
-        Some(node) => node,
-        None => this_node(ask)?,
-    };
+    let node = this_node(ask)?;
     let vhosts = ask.get("/vhosts?columns=name")?;
-    let mut alarms = Vec::new();
-    for (member, name) in [("mem_alarm", "memory"), ("disk_free_alarm", "disk")] {
-        if node[member] == json!(true) {
-            alarms.push(json!({"node": node["name"], "resource": name}));
-        }
-    }
+    let alarms: Vec<Value> = alarms_of(&node)
+        .map(|resource| json!({"node": node["name"], "resource": resource}))
+        .collect();
     let pid: Value = text(&node, "os_pid")
         .parse::<u64>()
         .map_or(Value::Null, Value::from);
@@ -297,7 +296,7 @@ fn gathered(ask: &Ask<'_>) -> Result<Value, Failure> {
             "queue_count": overview["object_totals"]["queues"],
             "virtual_host_count": vhosts.as_array().map_or(0, Vec::len),
         },
-        "listeners": all_listeners(&overview),
+        "listeners": own_listeners(&overview),
     });
     if node["journals_set_aside"].is_array() {
         status["journals_set_aside"] = node["journals_set_aside"].clone();
@@ -404,8 +403,8 @@ fn status(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Status of node {} ...", ask.node()));
     match gathered(ask) {
         Ok(status) => {
-            let text = status_text(&status, unit).unwrap_or_default();
-            Ok(Output::Told(text, status))
+            let shown = status_text(&status, unit).unwrap_or_default();
+            Ok(Output::Told(shown, status))
         }
         // The process of a broker that is stopped (`stop_app`) has a status too, as in RabbitMQ.
         Err(failure) => stopped_status(ask).ok_or(failure),
@@ -440,18 +439,26 @@ fn tag_lines(tags: &Value) -> Vec<String> {
     tags.map(line).collect()
 }
 
+/// What all nodes that run say of themselves, each by its name.
+fn of_running(nodes: &[Value], what: impl Fn(&str, &Value) -> Value) -> Map<String, Value> {
+    let running = nodes.iter().filter(|node| node["running"] == json!(true));
+    running
+        .map(|node| (text(node, "name").to_owned(), what(text(node, "name"), node)))
+        .collect()
+}
+
+/// The resources whose alarms a node says it has.
+fn alarms_of(node: &Value) -> impl Iterator<Item = &'static str> {
+    let known = [("mem_alarm", "memory"), ("disk_free_alarm", "disk")];
+    let raised = known
+        .into_iter()
+        .filter(|(member, _)| node[*member] == json!(true));
+    raised.map(|(_, resource)| resource)
+}
+
 fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Cluster status of node {} ...", ask.node()));
     let overview = ask.get("/overview")?;
-    let node = this_node(ask)?;
-    let (name, cores) = (text(&node, "name"), number(&node, "processors"));
-    let version = text(&overview, "rabbitmq_version");
-    let listeners = all_listeners(&overview);
-    let lines: Vec<String> = listeners
-        .iter()
-        .map(|listener| format!("Node: {name}, {}", listener_line(listener).replacen('I', "i", 1)))
-        .collect();
-    let one = |text: String| [text];
     let nodes = nodes(ask)?;
     let names = |runs: bool| -> Vec<String> {
         let wanted = nodes
@@ -460,45 +467,114 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
         wanted.map(|node| text(node, "name").to_owned()).collect()
     };
     let (disk_nodes, running_nodes) = (names(false), names(true));
-    let basics = [
-        format!("Cluster name: {}", text(&overview, "cluster_name")),
-        format!("Total CPU cores available cluster-wide: {cores}"),
-    ];
-    let tags = tag_lines(&overview["cluster_tags"]);
-    let told = [
-        match tags.as_slice() {
-            [] => part("Basics", &basics),
-            tags => format!("{}\n{}", part("Basics", &basics), part("Cluster Tags", tags)),
-        },
-        part("Disk Nodes", &disk_nodes),
-        part("Running Nodes", &running_nodes),
-        part(
-            "Versions",
-            &one(format!(
-                "{name}: {} {}",
-                text(&overview, "product_name"),
-                text(&overview, "product_version")
-            )),
-        ),
-        part(
-            "CPU Cores",
-            &one(format!("Node: {name}, available CPU cores: {cores}")),
-        ),
-        part(
-            "Maintenance status",
-            &one(format!("Node: {name}, status: not under maintenance")),
-        ),
-        part("Alarms", &[]),
-        part("Network Partitions", &[]),
-        part("Listeners", &lines),
-    ];
-    let value = json!({
-        "alarms": [], "cluster_tags": if tags.is_empty() { json!([]) } else { overview["cluster_tags"].clone() }, "cluster_name": overview["cluster_name"], "cpu_cores": {name: cores},
-        "disk_nodes": disk_nodes, "running_nodes": running_nodes, "partitions": {}, "listeners": {name: listeners},
-        "versions": {name: {"rabbitmq_name": overview["product_name"], "rabbitmq_version": version, "erlang_version": ""}},
-        "maintenance_status": {name: "not under maintenance"}, "feature_flags": [],
+    let cores = of_running(&nodes, |_, node| node["processors"].clone());
+    let product = |node: &Value, member: &str| {
+        let mut products = node["applications"].as_array().into_iter().flatten();
+        products.next().map_or(Value::Null, |it| it[member].clone())
+    };
+    let versions = of_running(
+        &nodes,
+        |_, node| json!({"rabbitmq_name": product(node, "description"), "rabbitmq_version": node["rabbitmq_version"], "erlang_version": ""}),
+    );
+    let products = of_running(&nodes, |_, node| product(node, "version"));
+    let maintenance = of_running(&nodes, |_, node| match node["being_drained"].as_bool() {
+        Some(true) => "under maintenance".into(),
+        Some(false) => "not under maintenance".into(),
+        None => "unknown".into(),
     });
-    Ok(Output::Told(told.join("\n"), value))
+    let alarms: Vec<Value> = nodes
+        .iter()
+        .flat_map(|node| alarms_of(node).map(|it| json!({"node": node["name"], "resource": it})))
+        .collect();
+    let listeners = of_running(&nodes, |name, _| {
+        listeners_of(&overview, name).map(listener).collect()
+    });
+    let tags = tag_lines(&overview["cluster_tags"]);
+    let told = cluster_text(&ClusterTold {
+        overview: &overview,
+        tags: &tags,
+        disk_nodes: &disk_nodes,
+        running_nodes: &running_nodes,
+        cores: &cores,
+        versions: &versions,
+        products: &products,
+        maintenance: &maintenance,
+        alarms: &alarms,
+        listeners: &listeners,
+    });
+    let value = json!({
+        "alarms": alarms, "cluster_tags": if tags.is_empty() { json!([]) } else { overview["cluster_tags"].clone() },
+        "cluster_name": overview["cluster_name"], "cpu_cores": cores, "disk_nodes": disk_nodes, "running_nodes": running_nodes,
+        "partitions": {}, "listeners": listeners, "versions": versions, "maintenance_status": maintenance, "feature_flags": [],
+    });
+    Ok(Output::Told(told, value))
+}
+
+/// What `cluster_status` shows. Maps are by the names of nodes that run.
+struct ClusterTold<'a> {
+    overview: &'a Value,
+    tags: &'a [String],
+    disk_nodes: &'a [String],
+    running_nodes: &'a [String],
+    cores: &'a Map<String, Value>,
+    versions: &'a Map<String, Value>,
+    products: &'a Map<String, Value>,
+    maintenance: &'a Map<String, Value>,
+    alarms: &'a [Value],
+    listeners: &'a Map<String, Value>,
+}
+
+fn cluster_text(told: &ClusterTold<'_>) -> String {
+    let lines = |of: &Map<String, Value>, line: &dyn Fn(&str, &Value) -> String| -> Vec<String> {
+        of.iter().map(|(name, value)| line(name, value)).collect()
+    };
+    let all_cores: u64 = told.cores.values().filter_map(Value::as_u64).sum();
+    let basics = [
+        format!("Cluster name: {}", text(told.overview, "cluster_name")),
+        format!("Total CPU cores available cluster-wide: {all_cores}"),
+    ];
+    let versions = lines(told.versions, &|name, it| {
+        let version = told.products[name].as_str().unwrap_or_default();
+        format!("{name}: {} {version}", text(it, "rabbitmq_name"))
+    });
+    let cores = lines(told.cores, &|name, it| {
+        format!("Node: {name}, available CPU cores: {it}")
+    });
+    let maintenance = lines(told.maintenance, &|name, it| {
+        format!("Node: {name}, status: {}", it.as_str().unwrap_or_default())
+    });
+    let alarms: Vec<String> = told.alarms.iter().map(alarm_line).collect();
+    let listeners = told.listeners.iter().flat_map(|(name, list)| {
+        let list = list.as_array().into_iter().flatten();
+        list.map(move |it| format!("Node: {name}, {}", listener_line(it).replacen('I', "i", 1)))
+    });
+    let listeners: Vec<String> = listeners.collect();
+    let basics = match told.tags {
+        [] => part("Basics", &basics),
+        tags => format!("{}\n{}", part("Basics", &basics), part("Cluster Tags", tags)),
+    };
+    [
+        basics,
+        part("Disk Nodes", told.disk_nodes),
+        part("Running Nodes", told.running_nodes),
+        part("Versions", &versions),
+        part("CPU Cores", &cores),
+        part("Maintenance status", &maintenance),
+        part("Alarms", &alarms),
+        part("Network Partitions", &[]),
+        part("Listeners", &listeners),
+    ]
+    .join("\n")
+}
+
+/// An alarm in RabbitMQ's words.
+pub fn alarm_line(alarm: &Value) -> String {
+    let node = text(alarm, "node");
+    match text(alarm, "resource") {
+        "memory" => format!("Memory alarm on node {node}"),
+        "disk" => format!("Free disk space alarm on node {node}"),
+        other => format!("Alarm of the {other} on node {node}"),
+    }
 }
 
 fn forget_node(ask: &Ask<'_>) -> Result<Output, Failure> {

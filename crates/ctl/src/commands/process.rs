@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         peers,
     )
-    .about("Shows the peers found by peer discovery; here only the node itself")
+    .about("Shows the nodes of the cluster")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -126,9 +126,10 @@ fn list<'a>(found: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
 
 fn peers(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say("Discovering peers nodes ...");
-    let node = super::this_node(ask)?;
-    let name = super::text(&node, "name");
-    Ok(Output::Told(format!("[:{name}]"), json!([name])))
+    let nodes = super::nodes(ask)?;
+    let names: Vec<&str> = nodes.iter().map(|node| super::text(node, "name")).collect();
+    let shown: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
+    Ok(Output::Told(format!("[{}]", shown.join(", ")), json!(names)))
 }
 
 fn track(ask: &Ask<'_>) -> Result<Output, Failure> {
