@@ -19,6 +19,10 @@ use std::sync::Arc;
 const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/overview"),
     ("GET", "/nodes/:node"),
+    ("GET", "/nodes/:node/memory"),
+    ("GET", "/nodes/:node/memory/relative"),
+    ("GET", "/auth/attempts/:node"),
+    ("GET", "/auth/attempts/:node/source"),
     ("GET", "/vhosts"),
     ("GET", "/vhosts/:vhost"),
     ("GET", "/queues"),

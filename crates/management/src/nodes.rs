@@ -198,8 +198,27 @@ fn forget(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
+/// What the node of the path answers, if that is another member of the cluster.
+///
+/// # Errors
+/// There is no such node, or it says nothing.
+fn from_there(call: &Call<'_>) -> Result<Option<Reply>, Refusal> {
+    let name = call.part("node");
+    if name == call.api.options.node {
+        return Ok(None);
+    }
+    if call.for_node || !call.members().iter().any(|member| member.name == name) {
+        return Err(Refusal::NotFound);
+    }
+    let answer = others::ask_one(call, name, Question::again(call));
+    let answer = answer.ok_or_else(|| Refusal::Unreachable(name.to_owned()))?;
+    Ok(Some(answer.into()))
+}
+
 fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = from_there(call)? {
+        return Ok(told);
+    }
     Ok(object(&call.query, json!({"memory": shares(call)})))
 }
 
@@ -249,7 +268,9 @@ fn reset(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// In hundredths, each rounded up as RabbitMQ does.
 fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = from_there(call)? {
+        return Ok(told);
+    }
     let share = Share::of(&call.api.broker, call.api.sampler.samples().bytes());
     let total = share.total.max(1);
     let mut shown = share.named();
@@ -261,7 +282,9 @@ fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = from_there(call)? {
+        return Ok(told);
+    }
     let counts = call.api.broker.stats().login_attempts().by_protocol().into_iter();
     let rows = counts.map(|(protocol, succeeded, failed)| {
         json!({
@@ -300,7 +323,9 @@ const SIZES: [&str; 9] = [
 
 /// As in RabbitMQ there are addresses and names only once somebody has asked to have them kept.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = from_there(call)? {
+        return Ok(told);
+    }
     let counts = call.api.broker.stats().login_attempts().by_source().into_iter();
     let rows = counts.map(|(source, succeeded, failed)| {
         json!({

@@ -424,6 +424,106 @@ fn ctl(scratch: &TempDir, number: usize, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What this node shows of the queues q1 to q3, a consumer on the first node and a connection to the third.
+fn sees_all(node: &Node, pids: &[u32]) {
+    // Figures are those of each queue's last turn.
+    let says = |path: &str, expected: &str| {
+        let mut said = String::new();
+        let deadline = Instant::now() + TIMEOUT;
+        while said != expected {
+            assert!(
+                Instant::now() < deadline,
+                "{}: {path}: {said} and not {expected}",
+                node.name
+            );
+            said = node.ask("GET", path, "").1;
+        }
+    };
+    says(
+        "/queues?columns=name,messages,node",
+        r#"[{"messages":1,"name":"q1","node":"n1@localhost"},{"messages":2,"name":"q2","node":"n2@localhost"},{"messages":3,"name":"q3","node":"n3@localhost"}]"#,
+    );
+    says(
+        "/queues?columns=name&sort=messages&sort_reverse=true",
+        r#"[{"name":"q3"},{"name":"q2"},{"name":"q1"}]"#,
+    );
+    says(
+        "/queues?page=2&page_size=1&columns=name,messages&sort=messages",
+        r#"{"filtered_count":3,"item_count":1,"items":[{"messages":2,"name":"q2"}],"page":2,"page_count":3,"page_size":1,"total_count":3}"#,
+    );
+    says(
+        "/queues?page=1&name=Q3&columns=messages",
+        r#"{"filtered_count":1,"item_count":1,"items":[{"messages":3}],"page":1,"page_count":1,"page_size":100,"total_count":3}"#,
+    );
+    for path in ["/connections", "/channels"] {
+        says(
+            &format!("{path}?columns=node&sort=node"),
+            r#"[{"node":"n1@localhost"},{"node":"n3@localhost"}]"#,
+        );
+        says(
+            &format!("{path}?columns=node&sort=node&page=2&page_size=1"),
+            r#"{"filtered_count":2,"item_count":1,"items":[{"node":"n3@localhost"}],"page":2,"page_count":2,"page_size":1,"total_count":2}"#,
+        );
+    }
+    says("/consumers?columns=consumer_tag", r#"[{"consumer_tag":"far"}]"#);
+    says(
+        "/overview?columns=object_totals.connections,object_totals.consumers,queue_totals.messages",
+        r#"{"object_totals":{"connections":2,"consumers":1},"queue_totals":{"messages":6}}"#,
+    );
+    says("/vhosts/%2F?columns=messages", r#"{"messages":6}"#);
+    let (_, queue) = node.ask("GET", "/queues/%2F/q2", "");
+    assert_eq!(queue.matches("\"consumer_tag\":\"far\"").count(), 1, "{queue}");
+    let (_, told) = node.ask("GET", "/nodes?columns=os_pid", "");
+    let expected = pids.iter().map(|pid| format!("{{\"os_pid\":\"{pid}\"}}"));
+    assert_eq!(told, format!("[{}]", expected.collect::<Vec<_>>().join(",")));
+    assert_eq!(node.ask("GET", "/nodes/n3@localhost/memory", "").0, 200);
+    assert_eq!(node.ask("GET", "/nodes/n4@localhost/memory", "").0, 404);
+    let (status, messages) = node.ask("GET", "/leveret/queues/%2F/q3/messages?count=1", "");
+    assert!(status == 200 && messages.contains("kept"), "{messages}");
+    assert_eq!(node.ask("GET", "/health/checks/alarms", "").0, 200);
+    assert_eq!(
+        node.ask("GET", "/health/checks/node-is-quorum-critical", "").0,
+        200
+    );
+}
+
+fn alarms_are_known(nodes: &[Node], scratch: &TempDir) {
+    let alarm = |on: bool| {
+        nodes[1].put("/leveret/limits", &format!("{{\"memory_alarm\":{on}}}"));
+        let raised = |node: &Node| {
+            let (status, told) = node.ask("GET", "/health/checks/alarms", "");
+            status == 503 && told.contains(r#"{"node":"n2@localhost","resource":"memory"}"#)
+        };
+        wait("all know the alarm", || {
+            nodes.iter().all(|node| raised(node) == on)
+        });
+    };
+    alarm(true);
+    let local = |node: &Node| node.ask("GET", "/health/checks/local-alarms", "").0;
+    assert_eq!([0, 1, 2].map(|at| local(&nodes[at])), [200, 503, 200]);
+    let alarms = ctl(scratch, 1, &["alarms", "--quiet"]);
+    assert_eq!(alarms, "Memory alarm on node n2@localhost\n");
+    alarm(false);
+}
+
+fn the_command_line_tells_of_all(scratch: &TempDir) {
+    let status = ctl(scratch, 2, &["cluster_status"]);
+    assert!(
+        status.starts_with("Cluster status of node n2@localhost"),
+        "{status}"
+    );
+    for number in 1..=3 {
+        let line = format!("Node: n{number}@localhost, interface: 127.0.0.1, port: ");
+        assert!(status.contains(&line), "{status}");
+        assert!(
+            status.contains(&format!("Node: n{number}@localhost, available CPU cores: ")),
+            "{status}"
+        );
+    }
+    let listed = ctl(scratch, 2, &["list_queues", "name", "messages", "--quiet"]);
+    assert_eq!(listed, "name\tmessages\nq1\t1\nq2\t2\nq3\t3\n");
+}
+
 #[test]
 fn people_see_the_whole_cluster_from_any_node() {
     let scratch = TempDir::new().unwrap();
@@ -448,98 +548,9 @@ fn people_see_the_whole_cluster_from_any_node() {
         .iter()
         .map(|node| node.child.as_ref().unwrap().id())
         .collect();
-    for node in &nodes {
-        // Figures are those of each queue's last turn.
-        let says = |path: &str, expected: &str| {
-            let mut said = String::new();
-            let deadline = Instant::now() + TIMEOUT;
-            while said != expected {
-                assert!(
-                    Instant::now() < deadline,
-                    "{}: {path}: {said} and not {expected}",
-                    node.name
-                );
-                said = node.ask("GET", path, "").1;
-            }
-        };
-        says(
-            "/queues?columns=name,messages,node",
-            r#"[{"messages":1,"name":"q1","node":"n1@localhost"},{"messages":2,"name":"q2","node":"n2@localhost"},{"messages":3,"name":"q3","node":"n3@localhost"}]"#,
-        );
-        says(
-            "/queues?columns=name&sort=messages&sort_reverse=true",
-            r#"[{"name":"q3"},{"name":"q2"},{"name":"q1"}]"#,
-        );
-        says(
-            "/queues?page=2&page_size=1&columns=name,messages&sort=messages",
-            r#"{"filtered_count":3,"item_count":1,"items":[{"messages":2,"name":"q2"}],"page":2,"page_count":3,"page_size":1,"total_count":3}"#,
-        );
-        says(
-            "/queues?page=1&name=Q3&columns=messages",
-            r#"{"filtered_count":1,"item_count":1,"items":[{"messages":3}],"page":1,"page_count":1,"page_size":100,"total_count":3}"#,
-        );
-        for path in ["/connections", "/channels"] {
-            says(
-                &format!("{path}?columns=node&sort=node"),
-                r#"[{"node":"n1@localhost"},{"node":"n3@localhost"}]"#,
-            );
-            says(
-                &format!("{path}?columns=node&sort=node&page=2&page_size=1"),
-                r#"{"filtered_count":2,"item_count":1,"items":[{"node":"n3@localhost"}],"page":2,"page_count":2,"page_size":1,"total_count":2}"#,
-            );
-        }
-        says("/consumers?columns=consumer_tag", r#"[{"consumer_tag":"far"}]"#);
-        says(
-            "/overview?columns=object_totals.connections,object_totals.consumers,queue_totals.messages",
-            r#"{"object_totals":{"connections":2,"consumers":1},"queue_totals":{"messages":6}}"#,
-        );
-        says("/vhosts/%2F?columns=messages", r#"{"messages":6}"#);
-        let (_, queue) = node.ask("GET", "/queues/%2F/q2", "");
-        assert_eq!(queue.matches("\"consumer_tag\":\"far\"").count(), 1, "{queue}");
-        let (_, told) = node.ask("GET", "/nodes?columns=os_pid", "");
-        let expected = pids.iter().map(|pid| format!("{{\"os_pid\":\"{pid}\"}}"));
-        assert_eq!(told, format!("[{}]", expected.collect::<Vec<_>>().join(",")));
-        let (status, messages) = node.ask("GET", "/leveret/queues/%2F/q3/messages?count=1", "");
-        assert!(status == 200 && messages.contains("kept"), "{messages}");
-        assert_eq!(node.ask("GET", "/health/checks/alarms", "").0, 200);
-        assert_eq!(
-            node.ask("GET", "/health/checks/node-is-quorum-critical", "").0,
-            200
-        );
-    }
-
-    let alarm = |on: bool| {
-        nodes[1].put("/leveret/limits", &format!("{{\"memory_alarm\":{on}}}"));
-        let raised = |node: &Node| {
-            let (status, told) = node.ask("GET", "/health/checks/alarms", "");
-            status == 503 && told.contains(r#"{"node":"n2@localhost","resource":"memory"}"#)
-        };
-        wait("all know the alarm", || {
-            nodes.iter().all(|node| raised(node) == on)
-        });
-    };
-    alarm(true);
-    let local = |node: &Node| node.ask("GET", "/health/checks/local-alarms", "").0;
-    assert_eq!([0, 1, 2].map(|at| local(&nodes[at])), [200, 503, 200]);
-    let alarms = ctl(&scratch, 1, &["alarms", "--quiet"]);
-    assert_eq!(alarms, "Memory alarm on node n2@localhost\n");
-    alarm(false);
-
-    let status = ctl(&scratch, 2, &["cluster_status"]);
-    assert!(
-        status.starts_with("Cluster status of node n2@localhost"),
-        "{status}"
-    );
-    for number in 1..=3 {
-        let line = format!("Node: n{number}@localhost, interface: 127.0.0.1, port: ");
-        assert!(status.contains(&line), "{status}");
-        assert!(
-            status.contains(&format!("Node: n{number}@localhost, available CPU cores: ")),
-            "{status}"
-        );
-    }
-    let listed = ctl(&scratch, 2, &["list_queues", "name", "messages", "--quiet"]);
-    assert_eq!(listed, "name\tmessages\nq1\t1\nq2\t2\nq3\t3\n");
+    nodes.iter().for_each(|node| sees_all(node, &pids));
+    alarms_are_known(&nodes, &scratch);
+    the_command_line_tells_of_all(&scratch);
 
     let (_, told) = nodes[1].ask("GET", "/connections?columns=name,node&sort=node", "");
     let name = told

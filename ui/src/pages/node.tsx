@@ -23,6 +23,17 @@ interface NodeDetail extends NodeBody {
   config_files?: string[];
   db_dir?: string;
   log_files?: string[];
+  cluster_links?: ClusterLink[];
+}
+
+interface ClusterLink {
+  name: string;
+  up?: boolean;
+  round_trip_us?: number | null;
+  send_bytes?: number;
+  recv_bytes?: number;
+  backlog_bytes?: number;
+  dropped_frames?: number;
 }
 
 const CHECKS: [string, string][] = [
@@ -35,6 +46,7 @@ const CHECKS: [string, string][] = [
 export function NodePage() {
   const [range] = useRange();
   const answer = useApi<NodeDetail[]>(`/nodes?${samples(range, "node_stats")}`);
+  const asked = useApi<{ node?: string }>("/overview?columns=node").value?.node;
   const nodes = answer.value;
   if (!Array.isArray(nodes)) {
     return (
@@ -47,13 +59,14 @@ export function NodePage() {
   return (
     <>
       {nodes.map((node) => (
-        <One key={node.name} node={node} range={range} />
+        <One key={node.name} node={node} range={range} asked={nodes.length === 1 || node.name === asked} />
       ))}
     </>
   );
 }
 
-function One({ node, range }: { node: NodeDetail; range: Range }) {
+/** `asked`: it is the node that these pages come from, which alone tells of its health and configuration. */
+function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: boolean }) {
   const memory = useTrail(node, range, [{ label: "Memory in use", path: "mem_used" }]);
   const disk = useTrail(node, range, [{ label: "Free disk space", path: "disk_free" }]);
   const files = useTrail(node, range, [
@@ -66,6 +79,15 @@ function One({ node, range }: { node: NodeDetail; range: Range }) {
     { label: "Channels opened", path: "channel_created", rate: true },
     { label: "Queues declared", path: "queue_declared", rate: true },
   ]);
+  if (node.mem_used === undefined)
+    return (
+      <>
+        <Head kind="Node" title={node.name}>
+          <Badge tone="bad">{node.running === false ? "not running" : "no answer"}</Badge>
+        </Head>
+        <p class="muted">{node.running === false ? "It does not run, or cannot be reached." : "It says nothing of itself."}</p>
+      </>
+    );
   return (
     <>
       <Head kind="Node" title={node.name}>
@@ -89,7 +111,8 @@ function One({ node, range }: { node: NodeDetail; range: Range }) {
       <div class="cards">
         <Budgets node={node} />
         <MemoryByUse name={node.name} />
-        <Health />
+        {asked && <Health />}
+        {(node.cluster_links ?? []).length > 0 && <Links links={node.cluster_links ?? []} />}
         <Card title="Details">
           <Facts
             rows={[
@@ -106,7 +129,7 @@ function One({ node, range }: { node: NodeDetail; range: Range }) {
           />
         </Card>
       </div>
-      {isAdministrator() && <Configuration />}
+      {asked && isAdministrator() && <Configuration />}
     </>
   );
 }
@@ -125,6 +148,21 @@ function MemoryByUse({ name }: { name: string }) {
   return (
     <Card title="Memory by use">
       <Facts rows={PARTS.map(([part, words]) => [words, typeof parts[part] === "number" ? bytes(parts[part]) : undefined])} />
+    </Card>
+  );
+}
+
+/** The links with the other nodes of the cluster. */
+function Links({ links }: { links: ClusterLink[] }) {
+  const words = (link: ClusterLink) => {
+    const trip = typeof link.round_trip_us === "number" ? `${(link.round_trip_us / 1000).toFixed(1)} ms` : NONE;
+    const waits = link.backlog_bytes ? `, ${bytes(link.backlog_bytes)} wait` : "";
+    const lost = link.dropped_frames ? `, ${count(link.dropped_frames)} frames dropped` : "";
+    return `round trip ${trip}, ${bytes(link.send_bytes)} sent, ${bytes(link.recv_bytes)} received${waits}${lost}`;
+  };
+  return (
+    <Card title="Links">
+      <Facts rows={links.map((link) => [link.name, link.up === false ? <Badge tone="bad">no link</Badge> : words(link)])} />
     </Card>
   );
 }

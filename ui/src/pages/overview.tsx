@@ -1,5 +1,6 @@
 // The node at a glance: what is wrong, how much waits, how fast it goes.
 
+import type { ComponentChildren } from "preact";
 import { NONE, at, bytes, count, duration, rate } from "../format";
 import { Card, Facts, Figure, Head, Waiting } from "../parts/bits";
 import { Chart, RangeChoice } from "../parts/chart";
@@ -13,6 +14,7 @@ import { Losses } from "./losses";
 import { Times } from "./times";
 
 export interface Listener {
+  node?: string;
   protocol: string;
   ip_address: string;
   port: number;
@@ -90,7 +92,7 @@ export function Overview() {
           {counted("consumers")}
         </Figure>
       </div>
-      {totals["queues"] === 0 && totals["connections"] === 0 && <FirstSteps listeners={body.listeners} />}
+      {totals["queues"] === 0 && totals["connections"] === 0 && <FirstSteps listeners={body.listeners?.filter(({ node }) => node === undefined || node === body.node)} />}
       <div class="charts">
         <Card title="Queued messages">
           <Chart title="Queued messages" trail={lengths} />
@@ -122,10 +124,29 @@ export function Overview() {
         </Card>
         {body.listeners && (
           <Card title="Listening ports">
-            <Facts rows={body.listeners.map((listener) => [`${listener.protocol}${listener.tls ? " (TLS)" : ""}`, <code>{`${listener.ip_address}:${listener.port}`}</code>])} />
+            <Ports listeners={body.listeners} />
           </Card>
         )}
       </div>
+    </>
+  );
+}
+
+/** The ports of each node; of one alone without its name. */
+function Ports({ listeners }: { listeners: Listener[] }) {
+  const nodes = [...new Set(listeners.map(({ node }) => node))].sort();
+  const rows = (node: string | undefined) =>
+    listeners
+      .filter((listener) => listener.node === node)
+      .map((listener): [string, ComponentChildren] => [`${listener.protocol}${listener.tls ? " (TLS)" : ""}`, <code>{`${listener.ip_address}:${listener.port}`}</code>]);
+  return (
+    <>
+      {nodes.map((node) => (
+        <div key={node}>
+          {nodes.length > 1 && <h3>{node}</h3>}
+          <Facts rows={rows(node)} />
+        </div>
+      ))}
     </>
   );
 }
@@ -168,6 +189,12 @@ function counter(table: unknown, name: string): string {
 }
 
 export function Budgets({ node, more }: { node: NodeBody; more?: boolean }) {
+  if (node.mem_used === undefined)
+    return (
+      <Card title={node.name} aside={more && <a href={href("node")}>More</a>}>
+        <p class="muted">{node.running === false ? "It does not run, or cannot be reached." : "It says nothing of itself."}</p>
+      </Card>
+    );
   return (
     <Card title={node.name} aside={more && <a href={href("node")}>More</a>}>
       <Gauge label="Memory" used={node.mem_used} limit={node.mem_limit} words={`${bytes(node.mem_used)} of ${bytes(node.mem_limit)}`} />

@@ -1,8 +1,8 @@
 //! What operators ask one node about the whole cluster, that node asks the others: short questions, each with one answer, over
 //! links. Nothing here knows what is in them.
 //!
-//! A question is given up after a second, with its link, and by a node that has too many. What may go wrong between two steps stands
-//! in decision note 50.
+//! A question is given up after a second, with its link, and by a node that has too many. What may go wrong between two steps
+//! stands in decision note 50.
 
 use crate::link::{Links, Sent};
 use broker::groups::NodeId;
@@ -24,7 +24,7 @@ const VERSION: u8 = 1;
 pub const LONGEST: usize = 4 << 20;
 
 /// How long a node waits for answers.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// So many threads answer.
 const THREADS: usize = 2;
@@ -159,7 +159,7 @@ impl Questions {
             .into_iter()
             .map(|(to, question)| self.send(to, question))
             .collect();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut state = self.state();
         let is_open =
             |state: &State, number: &u64| state.open.get(number).is_some_and(|it| it.told.is_none());
