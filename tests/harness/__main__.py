@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 
 from .alarm import AlarmBroker
 from .broker import Broker
+from .cluster import Front
 from .control import Control
 from .external import ExternalBroker
 from .suites import CACHE, TESTS, Suite, client_suites
@@ -95,7 +97,7 @@ def run_load(name: str, extra: list[str], limit_seconds: int, tally: Tally) -> N
 
 
 def stop_cleanly(broker, tally: Tally) -> None:
-    if isinstance(broker, Broker):
+    if isinstance(broker, Broker | Front):
         try:
             code = broker.stop()
         except RuntimeError as error:
@@ -112,6 +114,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
     parser.add_argument("--external-alarm-off", default="", help="a shell command that lifts it")
+    parser.add_argument("--cluster", action="store_true", help="the client suites against a node that takes no queues, of a cluster of three")
     parser.add_argument("--cycles", type=int, default=20, help="cycles of the kill -9 loop")
     options = parser.parse_args()
     if bool(options.binary) == bool(options.external):
@@ -125,15 +128,20 @@ def main() -> int:
     chosen = [name for name in options.only.split(",") if name]
     tally = Tally()
     suites = [suite for suite in client_suites() if not chosen or suite.name in chosen]
+    if options.cluster:
+        suites = [replace(suite, command=suite.command + suite.through_cluster) for suite in suites if suite.through_cluster is not None]
     if suites:
         if options.external:
             host, port = options.external.rsplit(":", 1)
             broker = alarm_broker = ExternalBroker(host, int(port), options.external_restart, options.external_alarm_on, options.external_alarm_off)
             controllable = all(broker.commands.values())
         else:
-            broker, alarm_broker, controllable = Broker(options.binary).start(), AlarmBroker(options.binary).start(), True
+            broker = Front(options.binary) if options.cluster else Broker(options.binary)
+            broker, alarm_broker, controllable = broker.start(), AlarmBroker(options.binary).start(), True
         control = Control(broker, alarm_broker)
         environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
+        if options.cluster:
+            environment["LEVERET_CLUSTER"] = "1"
         if options.binary:
             environment["LEVERET_BINARY"] = broker.binary
         if controllable:

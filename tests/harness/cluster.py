@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .broker import START_DEADLINE_SECONDS, Broker, free_port
@@ -14,16 +15,21 @@ from .proxies import Gates, Proxy
 
 SECRET = "a-secret-of-tests"
 
+# Which node of a cluster clients use that is to own nothing.
+FRONT = 2
+
 
 class Cluster:
     """`size` nodes n1@localhost, n2@localhost, ..., whose links pass through proxies. Nodes are named by their place, from 0 on.
 
-    `settings` are further lines of each node's configuration file; `own` those of one node.
+    `settings` are further lines of each node's configuration file; `own` those of one node. Not `through_proxies`: links are direct, and
+    can't be cut.
     """
 
-    def __init__(self, binary: str, size: int = 3, settings: dict[str, str] | None = None, own: dict[int, dict[str, str]] | None = None):
+    def __init__(self, binary: str, size: int = 3, settings: dict[str, str] | None = None, own: dict[int, dict[str, str]] | None = None, through_proxies: bool = True):
         self.directory = Path(tempfile.mkdtemp(prefix="leveret-cluster-"))
         self.gates = Gates()
+        self.through_proxies = through_proxies
         self.link_ports = [free_port() for _ in range(size)]
         self.proxies: list[Proxy] = []
         self.nodes: list[Broker] = []
@@ -37,7 +43,7 @@ class Cluster:
 
     def port_for(self, source: int, target: int) -> int:
         """Where a node finds another one."""
-        if source == target:
+        if source == target or not self.through_proxies:
             return self.link_ports[target]
         self.proxies.append(Proxy(self.gates, source, target, self.link_ports[target]))
         return self.proxies[-1].port
@@ -113,3 +119,47 @@ class Cluster:
 
 def name(node: int) -> str:
     return f"n{node + 1}@localhost"
+
+
+class Front:
+    """A node of a cluster of three that takes no queues, in the place of a single broker: whatever clients declare through it lives on
+    the two others. What is done to the broker is done to all three."""
+
+    def __init__(self, binary: str):
+        self.cluster = Cluster(binary, own={FRONT: {"cluster.takes_queues": "false"}}, through_proxies=False)
+        self.node = self.cluster.nodes[FRONT]
+        self.binary, self.host = self.node.binary, self.node.host
+        self.port, self.http_port, self.metrics_port = self.node.port, self.node.http_port, self.node.metrics_port
+
+    def start(self) -> Front:
+        self.cluster.start()
+        return self
+
+    def stop(self) -> int:
+        """The first exit code that tells of no clean stop, or 0."""
+        nodes = self.cluster.nodes
+        with ThreadPoolExecutor(len(nodes)) as all_at_once:
+            return next((code for code in all_at_once.map(Broker.stop, nodes) if code != 0), 0)
+
+    def restart(self) -> None:
+        code = self.stop()
+        if code != 0:
+            raise RuntimeError(f"a clean stop exits with 0, not {code}\n{self.log_tail()}")
+        self.start()
+
+    def crash(self) -> None:
+        for node in self.cluster.nodes:
+            node.kill()
+        self.start()
+
+    def alive(self) -> bool:
+        return all(node.alive() for node in self.cluster.nodes)
+
+    def panics(self) -> list[str]:
+        return self.cluster.panics()
+
+    def log_tail(self) -> str:
+        return "\n".join(f"{name(at)}:\n{node.log_tail()}" for at, node in enumerate(self.cluster.nodes))
+
+    def close(self) -> None:
+        self.cluster.close()

@@ -18,6 +18,16 @@ CACHE = TESTS / ".cache"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TESTS.parent / "target"))
 
 
+# What clients say by AMQP. The HTTP API of a cluster is tested elsewhere.
+THROUGH_CLUSTER = (
+    "application celery consumer_timeout consuming dead_letters deduplication delayed direct_reply errors events exchanges expiry fairness firehose "
+    "frames limits policies priorities publishing queues restart retries single_active transactions"
+).split()
+
+# These read, by the HTTP API, what only the node of a queue shows.
+ASKS_OF_THE_QUEUES_NODE = ["test_consumer_timeout.py::test_the_api_shows_the_timeout_in_force_and_zero_without_one"]
+
+
 @dataclass
 class Suite:
     """A folder with a client's tests."""
@@ -27,6 +37,8 @@ class Suite:
     install: list[list[str]]
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    # What of it is run against a node of a cluster that owns nothing, as further arguments; None: nothing.
+    through_cluster: list[str] | None = None
     # Ends what hangs: several times what the suite takes on a quiet machine.
     time_limit_seconds: int = 480
 
@@ -41,6 +53,7 @@ def client_suites() -> list[Suite]:
             [[str(TESTS / "python" / "install-slapd")], [str(TESTS / "python" / "install-faketime")]],
             [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider"],
             {"PYTHONDONTWRITEBYTECODE": "1"},
+            [*(f"test_{name}.py" for name in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)],
             time_limit_seconds=1200,
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
@@ -53,25 +66,28 @@ def client_suites() -> list[Suite]:
             [python, "-u", "-m", "rabbitmqadmin"],
             {"PYTHONDONTWRITEBYTECODE": "1"},
         ),
-        Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"]),
+        Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"], through_cluster=[]),
         Suite(
             "go",
             TESTS / "go",
             [["go", "test", "-c", "-o", str(CACHE / "go-suite"), "."]],
             [str(CACHE / "go-suite"), "-test.count=1"],
             {"GOFLAGS": "-mod=readonly"},
+            [],
         ),
         Suite(
             "java",
             TESTS / "java",
             [["mvn", "-q", "-B", "-ntp", "compile", "dependency:copy-dependencies", f"-DoutputDirectory={java_libraries}"]],
             ["java", "-cp", f"{TESTS}/java/target/classes:{java_libraries}/*", "leveret.Suite"],
+            through_cluster=[],
         ),
         Suite(
             "lapin",
             TESTS / "lapin",
             [["cargo", "build", "--quiet", "--locked", "--target-dir", str(TARGET)]],
             [str(TARGET / "debug" / "leveret-test-lapin")],
+            through_cluster=[],
         ),
         Suite(
             "ui",

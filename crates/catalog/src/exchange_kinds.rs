@@ -203,7 +203,7 @@ impl ExchangeKind {
     }
 
     /// What an exchange of this kind keeps for itself.
-    pub(crate) fn keeps(self) -> Option<QueueKind> {
+    pub fn keeps(self) -> Option<QueueKind> {
         self.row().keeps
     }
 

@@ -13,7 +13,7 @@ mod snapshot;
 mod users;
 mod vhosts;
 
-use crate::node::Lifetime;
+use crate::node::{Lifetime, NodeId};
 use crate::{
     Answer, Asked, Destination, Effect, Name, Queue, Record, Refusal, Request, TopicPermission, Vhost, View,
 };
@@ -32,6 +32,8 @@ pub struct Catalog<R> {
     queues: BTreeMap<QueueId, Arc<Queue>>,
     /// Clients' queues that are not durable, by what they end with.
     transient: BTreeSet<(Lifetime, QueueId)>,
+    /// How many queues have their home on each node, what exchanges keep among them.
+    homes: BTreeMap<NodeId, u64>,
     /// The next queue gets this id.
     pub(crate) next_queue: u64,
     /// During replay between a snapshot's start and its end: what was changed meanwhile.
@@ -52,6 +54,7 @@ impl<R> Catalog<R> {
             view: View::default(),
             queues: BTreeMap::new(),
             transient: BTreeSet::new(),
+            homes: BTreeMap::new(),
             next_queue: 1,
             deferred: None,
             replies: PhantomData,
@@ -238,7 +241,11 @@ impl<R> Catalog<R> {
             Request::CloseConnection { connection, at_most } => {
                 self.close_connection(connection, at_most, turn)
             }
-            Request::StartNode { node, name } => self.start_node(node, name, turn),
+            Request::StartNode {
+                node,
+                name,
+                takes_queues,
+            } => self.start_node(node, name, takes_queues, turn),
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),

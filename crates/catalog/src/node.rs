@@ -84,6 +84,8 @@ pub struct Node {
     pub started: u64,
     /// That run has not ended, as far as anybody knows.
     pub is_running: bool,
+    /// New queues may get their home there.
+    pub takes_queues: bool,
     /// Whether it is one of several.
     pub membership: Membership,
 }

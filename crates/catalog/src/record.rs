@@ -67,7 +67,12 @@ pub enum Record {
         exchange: Option<Name>,
     },
     /// A run of a node has begun.
-    NodeStarted { incarnation: Incarnation, name: Name },
+    NodeStarted {
+        incarnation: Incarnation,
+        name: Name,
+        /// New queues may get their home there.
+        takes_queues: bool,
+    },
     /// A run of a node is over: nothing of it is used any more that ends with it, and it is deleted by and by.
     IncarnationEnded(Incarnation),
     /// A node is a member of the cluster, called and reached so.

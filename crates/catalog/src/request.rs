@@ -21,6 +21,8 @@ pub struct DeclareExchange {
     pub auto_delete: bool,
     pub internal: bool,
     pub arguments: Table,
+    /// As [`DeclareQueue::homes`], for what the exchange keeps for itself.
+    pub homes: Vec<NodeId>,
 }
 
 /// What `queue.declare` says.
@@ -33,6 +35,9 @@ pub struct DeclareQueue {
     pub exclusive: bool,
     pub auto_delete: bool,
     pub arguments: Table,
+    /// Not said by the client: a new queue gets its home on that one of these nodes which has the fewest queues; on the node that
+    /// asks if there are none.
+    pub homes: Vec<NodeId>,
 }
 
 /// A policy as it is put.
@@ -171,7 +176,12 @@ pub enum Request {
         at_most: usize,
     },
     /// A node begins a run; what ended with the last one is to be deleted. Answered with `Answer::Started`.
-    StartNode { node: NodeId, name: Name },
+    StartNode {
+        node: NodeId,
+        name: Name,
+        /// New queues may get their home there.
+        takes_queues: bool,
+    },
     /// A node wants to be a member of the cluster, and is one if it was already. Answered with `Answer::Joined`. Refused if
     /// another node has the name, or this one was forgotten.
     JoinNode { name: Name, joined: Joined },

@@ -41,6 +41,11 @@ impl View {
         self.nodes.iter()
     }
 
+    /// What is known of a node.
+    pub fn node(&self, node: NodeId) -> Option<&Node> {
+        self.nodes.get(&node)
+    }
+
     /// What a node is called; empty if it has never been there.
     pub fn node_name(&self, node: NodeId) -> &str {
         self.nodes.get(&node).map_or("", |node| &node.name)

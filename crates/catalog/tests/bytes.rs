@@ -143,8 +143,17 @@ fn of_the_journal() -> Vec<(Record, &'static str)> {
             Record::NodeStarted {
                 incarnation: RUN,
                 name: "n".into(),
+                takes_queues: true,
             },
             r"\x02\x19\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00n",
+        ),
+        (
+            Record::NodeStarted {
+                incarnation: RUN,
+                name: "n".into(),
+                takes_queues: false,
+            },
+            r"\x02\x19\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00n\x00",
         ),
         (
             Record::IncarnationEnded(RUN),

@@ -73,14 +73,18 @@ fn of(user: bool, name: String) -> QuotaOf {
     }
 }
 
+fn homes() -> impl Strategy<Value = Vec<NodeId>> {
+    proptest::collection::vec(any::<u64>().prop_map(NodeId), 0..4)
+}
+
 fn object() -> impl Strategy<Value = Request> {
     let text = || ".{0,12}";
     let flags = || any::<[bool; 4]>();
     prop_oneof![
         text().prop_map(|name| Request::CreateVhost { name: name.into() }),
         text().prop_map(|name| Request::DeleteVhost { name: name.into() }),
-        (text(), text(), text(), flags(), table(), incarnation()).prop_map(
-            |(vhost, name, kind, [passive, durable, auto_delete, internal], arguments, by)| {
+        (text(), text(), text(), flags(), table(), homes(), incarnation()).prop_map(
+            |(vhost, name, kind, [passive, durable, auto_delete, internal], arguments, homes, by)| {
                 let declare = DeclareExchange {
                     name,
                     kind,
@@ -89,6 +93,7 @@ fn object() -> impl Strategy<Value = Request> {
                     auto_delete,
                     internal,
                     arguments,
+                    homes,
                 };
                 let vhost = vhost.into();
                 Request::DeclareExchange { vhost, declare, by }
@@ -99,23 +104,33 @@ fn object() -> impl Strategy<Value = Request> {
             name,
             if_unused,
         }),
-        (text(), text(), flags(), table(), connection(), any::<[u8; 16]>()).prop_map(
-            |(vhost, name, [passive, durable, exclusive, auto_delete], arguments, by, unique)| {
-                Request::DeclareQueue {
-                    vhost: vhost.into(),
-                    declare: DeclareQueue {
-                        name,
-                        passive,
-                        durable,
-                        exclusive,
-                        auto_delete,
-                        arguments,
-                    },
-                    by,
-                    unique,
+        (
+            text(),
+            text(),
+            flags(),
+            table(),
+            homes(),
+            connection(),
+            any::<[u8; 16]>()
+        )
+            .prop_map(
+                |(vhost, name, [passive, durable, exclusive, auto_delete], arguments, homes, by, unique)| {
+                    Request::DeclareQueue {
+                        vhost: vhost.into(),
+                        declare: DeclareQueue {
+                            name,
+                            passive,
+                            durable,
+                            exclusive,
+                            auto_delete,
+                            arguments,
+                            homes,
+                        },
+                        by,
+                        unique,
+                    }
                 }
-            }
-        ),
+            ),
         any::<u64>().prop_map(|id| Request::DeleteQueue { id: QueueId(id) }),
         (text(), binding()).prop_map(|(vhost, binding)| Request::Bind {
             vhost: vhost.into(),
@@ -127,9 +142,10 @@ fn object() -> impl Strategy<Value = Request> {
         }),
         (connection(), any::<usize>())
             .prop_map(|(connection, at_most)| Request::CloseConnection { connection, at_most }),
-        (any::<u64>(), text()).prop_map(|(node, name)| Request::StartNode {
+        (any::<u64>(), text(), any::<bool>()).prop_map(|(node, name, takes_queues)| Request::StartNode {
             node: NodeId(node),
-            name: name.into()
+            name: name.into(),
+            takes_queues,
         }),
         (text(), any::<(u16, [u8; 16])>()).prop_map(|(name, (port, token))| Request::JoinNode {
             name: name.into(),

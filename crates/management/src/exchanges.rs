@@ -94,6 +94,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         auto_delete: boolean(&body, "auto_delete")?,
         internal: boolean(&body, "internal")?,
         arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
+        ..DeclareExchange::default()
     };
     let done = session.inner().declare_exchange(CHANNEL, declare)?;
     session.durable(done.durable)?;

@@ -441,6 +441,7 @@ impl<'a> Import<'a> {
             auto_delete: boolean(object, "auto_delete")?,
             internal: boolean(object, "internal")?,
             arguments: arguments::table(object, "arguments", self.by.broker().limits())?,
+            ..DeclareExchange::default()
         };
         Ok(self.by.install_exchange(vhost, declare)?)
     }

@@ -230,6 +230,7 @@ fn broker_options(config: &Config) -> broker::Options {
         // What is missing has ended the start before.
         credentials: config.credentials.validator().unwrap_or_default(),
         vhost_defaults: config.vhost_defaults.all(),
+        takes_queues: config.cluster.takes_queues,
         ..broker::Options::new(&config.data_dir)
     }
 }

@@ -71,6 +71,8 @@ pub struct Options {
     pub credentials: CredentialValidator,
     /// What new virtual hosts get.
     pub vhost_defaults: VhostDefaults,
+    /// New queues of clients of this node get their home here; otherwise on other nodes that take queues.
+    pub takes_queues: bool,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -103,6 +105,7 @@ impl Options {
             node_limits: NodeLimits::default(),
             credentials: CredentialValidator::default(),
             vhost_defaults: VhostDefaults::default(),
+            takes_queues: true,
             message_memory: 256 * 1024 * 1024,
         }
     }

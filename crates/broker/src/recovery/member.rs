@@ -174,11 +174,16 @@ impl RunningCluster {
     ///
     /// # Errors
     /// The node is no member any more, or was told to give up.
-    pub fn enter(&self, clustered: &Clustered) -> Result<(Incarnation, View), OpenError> {
+    pub fn enter(&self, clustered: &Clustered, takes_queues: bool) -> Result<(Incarnation, View), OpenError> {
         self.say_where(clustered)?;
         let node = NodeId(clustered.file.node.0.into());
         let name = clustered.file.name.as_str().into();
-        let started = self.decide(clustered, &Request::StartNode { node, name })?;
+        let start = Request::StartNode {
+            node,
+            name,
+            takes_queues,
+        };
+        let started = self.decide(clustered, &start)?;
         let Answer::Started(incarnation) = started else {
             return Err(OpenError::Clustered(
                 "the cluster does not take the node's start".to_owned(),

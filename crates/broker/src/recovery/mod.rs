@@ -80,7 +80,7 @@ pub fn recover(
     let (mut given_out, mut cluster) = (QueueId(u64::MAX), None);
     if let (Opens::Member, Some(clustered)) = (opens, clustered) {
         let running = member::begin(&node, found, clustered)?;
-        let (incarnation, view) = running.enter(clustered)?;
+        let (incarnation, view) = running.enter(clustered, options.takes_queues)?;
         catalog = Replayed::new(Catalog::of(view));
         cluster = Some((running, incarnation));
     } else {
@@ -102,7 +102,7 @@ pub fn recover(
             Some(running)
         }
         None => {
-            let started = topology.start_node(&options.node_name);
+            let started = topology.start_node(&options.node_name, options.takes_queues);
             started.map_err(OpenError::Catalog)?;
             None
         }

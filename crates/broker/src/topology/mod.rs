@@ -197,9 +197,10 @@ impl Topology {
         asker: Option<Asker>,
         actor: Option<Arc<str>>,
         permit: impl FnOnce() -> Result<(), Refusal>,
-        request: Request,
+        mut request: Request,
     ) -> Decision {
-        if let Err(refusal) = request.check().and_then(|()| permit()) {
+        let placed = request.check().and_then(|()| permit());
+        if let Err(refusal) = placed.and_then(|()| self.place(&mut request)) {
             return Decision::Made(Err(refusal));
         }
         let user = actor.clone();
@@ -414,9 +415,14 @@ impl Topology {
     ///
     /// # Errors
     /// A defect: the catalog refuses no start.
-    pub fn start_node(&self, name: &str) -> Result<(), Refusal> {
+    pub fn start_node(&self, name: &str, takes_queues: bool) -> Result<(), Refusal> {
         let (node, name) = (NodeId::FIRST, Name::from(name));
-        let started = self.decide(None, Request::StartNode { node, name });
+        let start = Request::StartNode {
+            node,
+            name,
+            takes_queues,
+        };
+        let started = self.decide(None, start);
         if let Answer::Started(incarnation) = started.wait()?.value {
             self.incarnation.get_or_init(|| incarnation);
         }

@@ -2,6 +2,7 @@
 
 use super::Topology;
 use crate::queues::{Handle, Peers};
+use catalog::{ExchangeKind, NodeId, Refusal, Request};
 use std::sync::Arc;
 
 impl Topology {
@@ -16,6 +17,51 @@ impl Topology {
             Some(remote) => Handle::Elsewhere(known.clone(), remote),
             None => Handle::WithoutOwner(known.clone()),
         }
+    }
+
+    /// Says where what a request declares may have its home, on a node that takes no queues. What exists already stays where it
+    /// is.
+    ///
+    /// # Errors
+    /// No node that takes queues can be reached.
+    pub(super) fn place(&self, request: &mut Request) -> Result<(), Refusal> {
+        let (view, own) = (self.view(), self.incarnation().node);
+        if view.node(own).is_none_or(|known| known.takes_queues) {
+            return Ok(());
+        }
+        let (named, vhost, homes, needs_none) = match request {
+            Request::DeclareQueue {
+                vhost, declare, by, ..
+            } if !declare.passive && by.incarnation.node == own => {
+                let exists = view.queue(vhost, &declare.name).is_some();
+                (&declare.name, vhost, &mut declare.homes, exists)
+            }
+            Request::DeclareExchange { vhost, declare, by } if !declare.passive && by.node == own => {
+                let keeps = ExchangeKind::from_name(&declare.kind).and_then(ExchangeKind::keeps);
+                let exists = view.exchange(vhost, &declare.name).is_some();
+                (
+                    &declare.name,
+                    vhost,
+                    &mut declare.homes,
+                    exists || keeps.is_none(),
+                )
+            }
+            _ => return Ok(()),
+        };
+        let is_reached = |node: &NodeId| self.peers.get().is_some_and(|peers| peers.reach(*node).is_some());
+        let take = view.nodes().filter(|(_, known)| known.takes_queues);
+        *homes = take.map(|(node, _)| *node).filter(is_reached).collect();
+        if homes.is_empty() && !needs_none {
+            // RabbitMQ's words for a queue that another node could not make.
+            return Err(Refusal::Internal {
+                reason: format!(
+                    "Cannot declare a queue '{named}' in vhost '{vhost}' on node '{}': it takes no queues, and no node that takes some can \
+                     be reached",
+                    view.node_name(own)
+                ),
+            });
+        }
+        Ok(())
     }
 
     /// See [`crate::Broker::join`].
@@ -97,6 +143,7 @@ mod tests {
         let start = Change::StartNode {
             node: OTHER,
             name: "rabbit@b".into(),
+            takes_queues: true,
         };
         topology.decide(None, start).wait().unwrap();
         let incarnation = Incarnation {
@@ -171,6 +218,57 @@ mod tests {
             session.close();
             broker.close();
         }
+    }
+
+    #[test]
+    fn what_is_declared_on_a_node_that_takes_no_queues_is_on_another_one_that_can_be_reached() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            takes_queues: false,
+            ..Options::new(dir.path())
+        };
+        let broker = Broker::open(options).unwrap();
+        declare_there(&broker);
+        let other = Arc::new(Other::default());
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        let declare = |name, exclusive| {
+            let declare = DeclareQueue {
+                exclusive,
+                ..durable(name)
+            };
+            session.declare_queue(CHANNEL, declare)
+        };
+        let refused = declare("new", false).unwrap_err();
+        assert!(
+            matches!(&refused, Refusal::Internal { reason } if reason.contains("'new'") && reason.contains("takes no queues"))
+        );
+        assert!(
+            matches!(declare("q", false), Err(Refusal::QueueDown { .. })),
+            "that one exists"
+        );
+        *other.reachable.lock().unwrap() = true;
+        broker.follow_peers();
+        for (name, exclusive) in [("new", false), ("mine", true)] {
+            declare(name, exclusive).unwrap();
+            assert_eq!(broker.view().queue("/", name).unwrap().home, OTHER);
+        }
+        let delayed = catalog::DeclareExchange {
+            name: "later".into(),
+            kind: "x-delayed-message".into(),
+            arguments: model::table::Table::new().with("x-delayed-type", "direct"),
+            ..catalog::DeclareExchange::default()
+        };
+        session.declare_exchange(CHANNEL, delayed).unwrap();
+        let view = broker.view();
+        let vhost = view.vhost("/").unwrap();
+        assert!(
+            vhost.all_queues().all(|queue| queue.home == OTHER),
+            "what exchanges keep, too"
+        );
+        session.close();
+        broker.close();
     }
 
     #[test]

@@ -74,7 +74,11 @@ impl<R> Catalog<R> {
                     vhost.remove_binding(binding);
                 }
             }
-            Record::NodeStarted { incarnation, name } => self.take_node_started(*incarnation, name),
+            Record::NodeStarted {
+                incarnation,
+                name,
+                takes_queues,
+            } => self.take_node_started(*incarnation, name, *takes_queues),
             Record::NodeJoined { node, name, joined } => self.take_node_joined(*node, name, *joined),
             Record::NodeForgotten { node } => self.take_node_forgotten(*node),
             Record::IncarnationEnded(ended) => self.take_incarnation_ended(*ended),
@@ -193,8 +197,9 @@ impl<R> Catalog<R> {
         effects.push(Effect::StartQueue(queue.clone()));
     }
 
-    /// Notes with what a queue of a client ends; what an exchange keeps ends with the exchange.
+    /// Notes where a queue is, and with what one of a client ends; what an exchange keeps ends with the exchange.
     pub(super) fn index(&mut self, queue: &Queue) {
+        *self.homes.entry(queue.home).or_default() += 1;
         if !queue.is_durable() && queue.kind.is_of_clients() {
             self.transient.insert((queue.lifetime, queue.id));
         }
@@ -211,18 +216,23 @@ impl<R> Catalog<R> {
     }
 
     fn forget_queue(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
-        self.queues.remove(&queue.id);
+        if self.queues.remove(&queue.id).is_some()
+            && let Some(count) = self.homes.get_mut(&queue.home)
+        {
+            *count -= 1;
+        }
         self.view.doomed.remove(&queue.id);
         self.transient.remove(&(queue.lifetime, queue.id));
         effects.push(Effect::StopQueue(queue.clone()));
     }
 
-    fn take_node_started(&mut self, incarnation: Incarnation, name: &Name) {
+    fn take_node_started(&mut self, incarnation: Incarnation, name: &Name, takes_queues: bool) {
         let known = self.view.nodes.get(&incarnation.node);
         let node = Node {
             name: name.clone(),
             started: incarnation.number,
             is_running: true,
+            takes_queues,
             membership: known.map(|known| known.membership).unwrap_or_default(),
         };
         self.view.nodes.insert(incarnation.node, node);
@@ -234,6 +244,7 @@ impl<R> Catalog<R> {
             name: name.clone(),
             started: known.map_or(0, |known| known.started),
             is_running: known.is_some_and(|known| known.is_running),
+            takes_queues: known.is_none_or(|known| known.takes_queues),
             membership: Membership::Joined(joined),
         };
         self.view.nodes.insert(node, node_is);

@@ -38,6 +38,7 @@ impl<R> Catalog<R> {
             auto_delete,
             internal,
             arguments,
+            homes,
             ..
         } = wanted;
         if let Some(exchange) = existing {
@@ -65,7 +66,8 @@ impl<R> Catalog<R> {
         };
         self.record(Record::ExchangeDeclared(declared.clone()), turn);
         if let Some(kind) = kind.keeps() {
-            self.create_own(&declared, kind, by.node, turn);
+            let home = self.home(&homes, by.node);
+            self.create_own(&declared, kind, home, turn);
         }
         Ok(Answer::Done)
     }

@@ -14,6 +14,7 @@ impl<R> Catalog<R> {
         &mut self,
         node: NodeId,
         name: Name,
+        takes_queues: bool,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let known = self.view.nodes.get(&node);
@@ -29,7 +30,12 @@ impl<R> Catalog<R> {
             node,
             number: number + 1,
         };
-        self.record(Record::NodeStarted { incarnation, name }, turn);
+        let started = Record::NodeStarted {
+            incarnation,
+            name,
+            takes_queues,
+        };
+        self.record(started, turn);
         Ok(Answer::Started(incarnation))
     }
 
@@ -182,6 +188,15 @@ mod tests {
         ask(catalog, Request::JoinNode { name, joined })
     }
 
+    fn start(catalog: &mut Catalog<u64>, node: NodeId, name: Name) -> Result<Answer, Refusal> {
+        let start = Request::StartNode {
+            node,
+            name,
+            takes_queues: true,
+        };
+        ask(catalog, start)
+    }
+
     fn is(node: u64) -> Result<Answer, Refusal> {
         Ok(Answer::Joined(NodeId(node)))
     }
@@ -190,7 +205,7 @@ mod tests {
     fn three() -> Catalog<u64> {
         let mut catalog = Catalog::new();
         let (node, name) = (NodeId::FIRST, "n1@a".into());
-        ask(&mut catalog, Request::StartNode { node, name }).unwrap();
+        start(&mut catalog, node, name).unwrap();
         assert_eq!(join(&mut catalog, "n1@a", 1), is(1));
         assert_eq!(join(&mut catalog, "n2@a", 2), is(2));
         assert_eq!(join(&mut catalog, "n3@a", 3), is(3));
@@ -220,29 +235,13 @@ mod tests {
     fn a_node_that_was_forgotten_is_told_so_and_its_number_stays_its_own() {
         let mut catalog = three();
         let node = NodeId(3);
-        ask(
-            &mut catalog,
-            Request::StartNode {
-                node,
-                name: "n3@a".into(),
-            },
-        )
-        .unwrap();
+        start(&mut catalog, node, "n3@a".into()).unwrap();
         for _ in 0..2 {
             assert_eq!(ask(&mut catalog, Request::ForgetNode { node }), Ok(Answer::Done));
         }
         let forgotten = Err(Refusal::NodeForgotten { name: "n3@a".into() });
         assert_eq!(join(&mut catalog, "n3@a", 3), forgotten);
-        assert_eq!(
-            ask(
-                &mut catalog,
-                Request::StartNode {
-                    node,
-                    name: "n3@a".into()
-                }
-            ),
-            forgotten
-        );
+        assert_eq!(start(&mut catalog, node, "n3@a".into()), forgotten);
         assert_eq!(
             join(&mut catalog, "n3@a", 4),
             is(4),

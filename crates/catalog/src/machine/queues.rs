@@ -1,7 +1,7 @@
 //! Declaring and deleting queues.
 
 use super::{Catalog, Turn, check_length};
-use crate::node::{Lifetime, NodeConnection, NodeId};
+use crate::node::{Incarnation, Lifetime, NodeConnection, NodeId};
 use crate::queue::server_name;
 use crate::request::strip;
 use crate::{
@@ -24,10 +24,12 @@ impl<R> Catalog<R> {
         if name.is_empty() && !wanted.passive {
             name = server_name(unique);
         }
-        // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
+        let home = self.home(&wanted.homes, by.incarnation.node);
+        // RabbitMQ's exclusive queues are never durable, and may be declared again either way. A transient one is gone with the
+        // run of the node that it is on.
         let lifetime = match wanted.exclusive {
             true => Lifetime::Connection(by),
-            false => Lifetime::of(wanted.durable, by.incarnation),
+            false => Lifetime::of(wanted.durable, self.run_of(home, by.incarnation)),
         };
         let arguments = arguments::with_type(wanted.arguments);
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
@@ -65,13 +67,28 @@ impl<R> Catalog<R> {
             vhost: vhost.clone(),
             name: name.into(),
             lifetime,
-            home: by.incarnation.node,
+            home,
             members: Arc::default(),
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
         });
         self.record(Record::QueueDeclared(queue.clone()), turn);
         Ok(Answer::Queue(queue))
+    }
+
+    /// Where something new gets its home: see [`DeclareQueue::homes`]. Of nodes with equally many queues it is the one of the
+    /// lowest number.
+    pub(super) fn home(&self, homes: &[NodeId], asking: NodeId) -> NodeId {
+        let queues = |node: &&NodeId| (self.homes.get(*node).copied().unwrap_or_default(), **node);
+        homes.iter().min_by_key(queues).copied().unwrap_or(asking)
+    }
+
+    fn run_of(&self, home: NodeId, asking: Incarnation) -> Incarnation {
+        let known = self.view.nodes.get(&home).filter(|_| home != asking.node);
+        known.map_or(asking, |known| Incarnation {
+            node: home,
+            number: known.started,
+        })
     }
 
     /// Makes what an exchange keeps for itself: it has the exchange's name, arguments and lifetime.
@@ -156,5 +173,116 @@ impl<R> Catalog<R> {
             .transient
             .range((lifetime, QueueId(0))..=(lifetime, QueueId(u64::MAX)));
         all.take(at_most).map(|(_, id)| *id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effect, Request};
+    use model::{Machine, Outcome, Timestamp};
+
+    fn ask(catalog: &mut Catalog<u64>, request: Request) -> Answer {
+        let mut outcome = Outcome::default();
+        catalog.handle(Timestamp(0), request.asked_by(7), &mut outcome);
+        let given = outcome.effects.into_iter().chain(outcome.promises);
+        let mut replies = given.filter_map(|effect| match effect {
+            Effect::Reply(7, given) => Some(given),
+            _ => None,
+        });
+        replies.next().unwrap().unwrap()
+    }
+
+    /// Three nodes, of which the third has been started twice.
+    fn three() -> Catalog<u64> {
+        let mut catalog = Catalog::new();
+        ask(&mut catalog, Request::CreateVhost { name: "/".into() });
+        for node in [1, 2, 3, 3] {
+            let start = Request::StartNode {
+                node: NodeId(node),
+                name: format!("n{node}@a").into(),
+                takes_queues: node != 1,
+            };
+            ask(&mut catalog, start);
+        }
+        catalog
+    }
+
+    fn declare(catalog: &mut Catalog<u64>, name: &str, exclusive: bool, homes: &[u64]) -> Arc<Queue> {
+        let declare = DeclareQueue {
+            name: name.into(),
+            exclusive,
+            homes: homes.iter().map(|node| NodeId(*node)).collect(),
+            ..DeclareQueue::default()
+        };
+        let by = NodeConnection {
+            incarnation: Incarnation {
+                node: NodeId(1),
+                number: 1,
+            },
+            connection: model::ConnectionId(5),
+        };
+        let request = Request::DeclareQueue {
+            vhost: "/".into(),
+            declare,
+            by,
+            unique: [0; 16],
+        };
+        match ask(catalog, request) {
+            Answer::Queue(queue) => queue,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_new_queue_gets_its_home_where_the_fewest_are_also_after_some_are_deleted_and_in_a_copy() {
+        let mut catalog = three();
+        let homes: Vec<u64> = ["a", "b", "c", "d"]
+            .map(|name| declare(&mut catalog, name, false, &[3, 2]).home.0)
+            .into();
+        assert_eq!(homes, [2, 3, 2, 3]);
+        assert_eq!(
+            declare(&mut catalog, "e", false, &[]).home,
+            NodeId(1),
+            "where it is declared"
+        );
+        assert_eq!(
+            declare(&mut catalog, "a", false, &[3]).home,
+            NodeId(2),
+            "where it is"
+        );
+        for name in ["b", "d"] {
+            let id = catalog.view().queue("/", name).unwrap().id;
+            ask(&mut catalog, Request::DeleteQueue { id });
+        }
+        let mut copy = Catalog::of(catalog.view());
+        for catalog in [&mut catalog, &mut copy] {
+            assert_eq!(declare(catalog, "f", false, &[2, 3]).home, NodeId(3));
+            assert_eq!(declare(catalog, "g", false, &[2, 3]).home, NodeId(3));
+            assert_eq!(declare(catalog, "h", false, &[2, 3]).home, NodeId(2));
+        }
+    }
+
+    #[test]
+    fn a_transient_queue_ends_with_the_node_that_it_is_on_and_an_exclusive_one_with_its_connection() {
+        let mut catalog = three();
+        let transient = declare(&mut catalog, "t", false, &[3]);
+        let exclusive = declare(&mut catalog, "x", true, &[3]);
+        assert!(!transient.is_durable() && exclusive.is_exclusive());
+        let restart = |catalog: &mut Catalog<u64>, node| {
+            let start = Request::StartNode {
+                node: NodeId(node),
+                name: format!("n{node}@a").into(),
+                takes_queues: true,
+            };
+            ask(catalog, start);
+            ask(catalog, Request::EndTransient { at_most: 9 })
+        };
+        assert_eq!(restart(&mut catalog, 2), Answer::Cleared(0));
+        assert_eq!(restart(&mut catalog, 3), Answer::Cleared(1));
+        assert!(catalog.view().queue("/", "t").is_none());
+        assert!(catalog.view().queue("/", "x").is_some());
+        assert_eq!(restart(&mut catalog, 1), Answer::Cleared(1));
+        assert!(catalog.view().queue("/", "x").is_none());
     }
 }

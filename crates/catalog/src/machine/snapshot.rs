@@ -96,7 +96,11 @@ fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
         joined,
     });
     let forgotten = known.is_forgotten().then_some(Record::NodeForgotten { node });
-    let started = Record::NodeStarted { incarnation, name };
+    let started = Record::NodeStarted {
+        incarnation,
+        name,
+        takes_queues: known.takes_queues,
+    };
     std::iter::once(started)
         .chain(ended)
         .chain(joined)

@@ -78,9 +78,17 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         | Record::VhostDescribed { .. }
         | Record::TopicPermissionSet(_)
         | Record::TopicPermissionsCleared { .. } => encode_rule(record, &mut out),
-        Record::NodeStarted { incarnation, name } => {
+        Record::NodeStarted {
+            incarnation,
+            name,
+            takes_queues,
+        } => {
             out.tag(tag::NODE_STARTED).incarnation(*incarnation);
             out.text(name);
+            // Records of earlier builds end here.
+            if !takes_queues {
+                out.flags(&[false]);
+            }
         }
         Record::IncarnationEnded(ended) => out.tag(tag::INCARNATION_ENDED).incarnation(*ended),
         Record::NodeJoined { node, name, joined } => {
@@ -202,6 +210,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         tag::NODE_STARTED => Record::NodeStarted {
             incarnation: reader.incarnation()?,
             name: reader.name()?,
+            takes_queues: reader.is_done() || reader.flag()?,
         },
         tag::INCARNATION_ENDED => Record::IncarnationEnded(reader.incarnation()?),
         tag::NODE_JOINED => Record::NodeJoined {

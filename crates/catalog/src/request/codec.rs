@@ -9,7 +9,7 @@ use crate::codec::{Reader, Writer};
 use model::QueueId;
 
 /// The format that is written and read; the first byte of every request.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 mod tag {
     pub const CREATE_VHOST: u8 = 1;
@@ -63,9 +63,14 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::CLOSE_CONNECTION).connection(*connection);
             out.number(*at_most as u64);
         }
-        Request::StartNode { node, name } => {
+        Request::StartNode {
+            node,
+            name,
+            takes_queues,
+        } => {
             out.tag(tag::START_NODE).number(node.0);
             out.text(name);
+            out.flags(&[*takes_queues]);
         }
         Request::JoinNode { name, joined } => {
             out.tag(tag::JOIN_NODE).text(name);
@@ -91,6 +96,7 @@ fn encode_object(request: &Request, out: &mut Writer<'_>) {
                 declare.internal,
             ]);
             out.table(&declare.arguments);
+            nodes(out, &declare.homes);
             out.incarnation(*by);
         }
         Request::DeleteExchange {
@@ -115,6 +121,7 @@ fn encode_object(request: &Request, out: &mut Writer<'_>) {
                 declare.auto_delete,
             ]);
             out.table(&declare.arguments);
+            nodes(out, &declare.homes);
             out.connection(*by);
             out.bytes(unique);
         }
@@ -127,6 +134,17 @@ fn encode_object(request: &Request, out: &mut Writer<'_>) {
         }
         _ => {}
     }
+}
+
+fn nodes(out: &mut Writer<'_>, nodes: &[NodeId]) {
+    out.number(nodes.len() as u64);
+    nodes.iter().for_each(|node| out.number(node.0));
+}
+
+/// However many are announced, there are no more than bytes for them.
+fn read_nodes(reader: &mut Reader<'_>) -> Option<Vec<NodeId>> {
+    let count = reader.number()?;
+    (0..count).map(|_| reader.number().map(NodeId)).collect()
 }
 
 fn wanted(out: &mut Writer<'_>, vhost: &str, binding: &WantedBinding) {
@@ -232,6 +250,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
         tag::START_NODE => Request::StartNode {
             node: NodeId(reader.number()?),
             name: reader.name()?,
+            takes_queues: reader.flag()?,
         },
         tag::JOIN_NODE => Request::JoinNode {
             name: reader.name()?,
@@ -260,6 +279,7 @@ fn decode_object(tag: u8, reader: &mut Reader<'_>) -> Option<Request> {
                 auto_delete: reader.flag()?,
                 internal: reader.flag()?,
                 arguments: reader.table()?,
+                homes: read_nodes(reader)?,
             },
             by: reader.incarnation()?,
         },
@@ -277,6 +297,7 @@ fn decode_object(tag: u8, reader: &mut Reader<'_>) -> Option<Request> {
                 exclusive: reader.flag()?,
                 auto_delete: reader.flag()?,
                 arguments: reader.table()?,
+                homes: read_nodes(reader)?,
             },
             by: reader.connection()?,
             unique: reader.bytes()?.try_into().ok()?,

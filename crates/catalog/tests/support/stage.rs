@@ -180,7 +180,11 @@ impl Stage {
     fn start(&mut self) {
         let name = "node".into();
         let node = NodeId::FIRST;
-        self.ask(Request::StartNode { node, name });
+        self.ask(Request::StartNode {
+            node,
+            name,
+            takes_queues: true,
+        });
         let view = self.catalog.view();
         let (node, known) = view.nodes().next().expect("the node that has started");
         self.incarnation = Incarnation {
@@ -360,6 +364,7 @@ fn declare_exchange(mut words: Vec<String>, by: Incarnation) -> Request {
             auto_delete,
             internal,
             arguments,
+            homes: Vec::new(),
         },
         by,
     }
@@ -378,6 +383,7 @@ fn declare_queue(mut words: Vec<String>, by: NodeConnection, unique: u8) -> Requ
             exclusive,
             auto_delete,
             arguments,
+            homes: Vec::new(),
         },
         by,
         unique: [unique; 16],

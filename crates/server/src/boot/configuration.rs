@@ -58,8 +58,7 @@ pub fn configuration(args: &ServerArgs, environment: Environment) -> Result<Load
     loaded.config.node_name.find_host();
     name_the_log(&mut loaded, &environment);
     loaded.warnings.extend(warnings);
-    if let Some(what) = loaded.config.cluster.contradiction() {
-        let key = "cluster_formation.peer_discovery_backend";
+    if let Some((key, what)) = loaded.config.cluster.contradiction() {
         let is_it = |setting: &&Setting| setting.key.to_string() == key;
         let origin = loaded.settings.iter().find(is_it).map(|it| it.origin.clone());
         let origin = origin.unwrap_or(Origin::CommandLine(key.to_owned()));

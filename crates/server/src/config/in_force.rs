@@ -191,6 +191,7 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     sheet.list("cluster_formation.classic_config.nodes", nodes.iter(), NONE);
     listed(&mut sheet, "cluster.listeners.tcp", &config.cluster.listeners);
     sheet.maybe("cluster.secret", config.cluster.secret.as_ref().map(|_| MASK));
+    sheet.put("cluster.takes_queues", config.cluster.takes_queues);
     tls(&mut sheet, "cluster.tls", &config.cluster.tls);
     let backend = config.cluster.other_backend.as_deref();
     sheet.put(

@@ -474,6 +474,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("node_tags.*", Sets(rules_cluster::node_tag)),
     ("cluster.listeners.tcp.*", Sets(rules_cluster::listener)),
     ("cluster.secret", Sets(rules_cluster::secret)),
+    ("cluster.takes_queues", Sets(rules_cluster::takes_queues)),
     ("cluster.tls.certfile", Sets(tls::certificate)),
     ("cluster.tls.keyfile", Sets(tls::key)),
     ("cluster.tls.cacertfile", Sets(tls::authorities)),

@@ -1,6 +1,6 @@
 //! What is said about the cluster: its tags, and which nodes it has.
 
-use super::rules::{Checked, number};
+use super::rules::{Checked, boolean, number};
 use super::{Config, Listener, NodeName, Secret, Setting};
 use gateway::cluster::ConfiguredNode;
 use listener::TlsOptions;
@@ -24,6 +24,8 @@ pub struct ClusterOptions {
     pub other_backend: Option<String>,
     /// `cluster_formation.target_cluster_size_hint`.
     pub target_size: u32,
+    /// `cluster.takes_queues`: new queues get their home here, too.
+    pub takes_queues: bool,
     /// `cluster_tags.NAME`.
     pub tags: BTreeMap<String, String>,
     /// `node_tags.NAME`.
@@ -39,6 +41,7 @@ impl Default for ClusterOptions {
             nodes: BTreeMap::new(),
             other_backend: None,
             target_size: 1,
+            takes_queues: true,
             tags: BTreeMap::new(),
             node_tags: BTreeMap::new(),
         }
@@ -52,14 +55,21 @@ impl ClusterOptions {
         !self.listeners.is_empty() || self.nodes.values().any(|node| node.name != own)
     }
 
-    /// What keeps a node from passing for the whole that should be one of several.
-    pub fn contradiction(&self) -> Option<String> {
+    /// What a node must not start with: a key, and why not.
+    pub fn contradiction(&self) -> Option<(&'static str, String)> {
+        if !self.takes_queues && self.listeners.is_empty() && self.nodes.is_empty() {
+            let text = "cluster.takes_queues = false: this node is alone, so nobody would take queues; leave it out, or set \
+                        cluster.listeners.tcp or cluster_formation.classic_config.nodes";
+            return Some(("cluster.takes_queues", text.to_owned()));
+        }
+        // It would pass for the whole, and should be one of several.
         let backend = self.other_backend.as_ref().filter(|_| self.target_size > 1)?;
-        Some(format!(
+        let text = format!(
             "cluster_formation.peer_discovery_backend = {backend}: this version finds other nodes by classic_config alone, and {} nodes are expected; \
              name them in cluster_formation.classic_config.nodes, or leave cluster_formation.* out to run a single node",
             self.target_size
-        ))
+        );
+        Some(("cluster_formation.peer_discovery_backend", text))
     }
 
     /// What is worth a warning.
@@ -120,6 +130,11 @@ pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
     let listener = listener.ok_or("a port, or an IP address and a port, such as 127.0.0.1:25672")?;
     let name = setting.key.name().to_owned();
     config.cluster.listeners.insert(name, listener);
+    Ok(())
+}
+
+pub fn takes_queues(config: &mut Config, setting: &Setting) -> Checked {
+    config.cluster.takes_queues = boolean(setting)?;
     Ok(())
 }
 

@@ -83,7 +83,14 @@ impl Node {
         let (topology, node) = (self.broker.topology(), catalog::NodeId(u64::from(HOME.0)));
         let name = "rabbit@home".into();
         topology
-            .decide(None, Change::StartNode { node, name })
+            .decide(
+                None,
+                Change::StartNode {
+                    node,
+                    name,
+                    takes_queues: true,
+                },
+            )
             .wait()
             .unwrap();
         let declare = Change::DeclareQueue {

@@ -22,6 +22,7 @@ impl Channel {
             auto_delete: it.auto_delete,
             internal: it.internal,
             arguments: table(it.arguments, cx, ExchangeDeclare::ID)?,
+            ..DeclareExchange::default()
         };
         let done = cx
             .shared
@@ -81,6 +82,7 @@ impl Channel {
             exclusive: it.exclusive,
             auto_delete: it.auto_delete,
             arguments: table(it.arguments, cx, QueueDeclare::ID)?,
+            ..DeclareQueue::default()
         };
         let done = cx
             .shared

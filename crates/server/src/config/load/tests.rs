@@ -423,6 +423,15 @@ fn a_node_is_one_of_several_if_others_are_named_or_it_listens_for_them() {
 }
 
 #[test]
+fn a_node_alone_takes_queues_whatever_it_is_told() {
+    let alone = loaded("cluster.takes_queues = false").unwrap().config.cluster;
+    assert_eq!(alone.contradiction().unwrap().0, "cluster.takes_queues");
+    let of_several = loaded("cluster.takes_queues = false\ncluster.listeners.tcp.default = 25672").unwrap();
+    assert_eq!(of_several.config.cluster.contradiction(), None);
+    assert!(loaded("cluster.takes_queues = some").is_err());
+}
+
+#[test]
 fn a_node_that_should_find_others_in_a_way_that_is_not_built_does_not_pass_for_the_whole() {
     let several =
         "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.target_cluster_size_hint = 3";
@@ -433,6 +442,7 @@ fn a_node_that_should_find_others_in_a_way_that_is_not_built_does_not_pass_for_t
             .cluster
             .contradiction()
             .unwrap()
+            .1
             .contains("= k8s")
     );
     let single =
