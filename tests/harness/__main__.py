@@ -141,7 +141,7 @@ def main() -> int:
         control = Control(broker, alarm_broker)
         environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
         if options.cluster:
-            environment["LEVERET_CLUSTER"] = "1"
+            environment["OTHER_PORT"] = str(broker.cluster.nodes[0].port)
         if options.binary:
             environment["LEVERET_BINARY"] = broker.binary
         if controllable:

@@ -2,7 +2,7 @@
 
 A suite is a command that prints one line per test (`ok   SUITE NAME`, `skip SUITE NAME: REASON`, `FAIL SUITE NAME`
 followed by indented details) and reads where the broker is from its environment: AMQP_HOST, AMQP_PORT, ALARM_PORT (a broker
-whose alarm the control port switches), CONTROL_PORT (absent when nobody can restart the broker) and LEVERET (0 for another
+whose alarm the control port switches), OTHER_PORT (another node, if the broker is one of several), CONTROL_PORT (absent when nobody can restart the broker) and LEVERET (0 for another
 broker, for which the tests of what is only ours skip themselves).
 """
 

@@ -55,6 +55,11 @@ def connect(port=None, **options) -> pika.BlockingConnection:
     return pika.BlockingConnection(pika.ConnectionParameters(host=host, port=port or default_port, **options))
 
 
+def elsewhere() -> int | None:
+    """The port of another node of the broker's cluster, if it is one."""
+    return int(os.environ["OTHER_PORT"]) if "OTHER_PORT" in os.environ else None
+
+
 def control(verb: str) -> None:
     """Asks the harness for something to happen to the broker, and waits until it has."""
     with socket.create_connection(("127.0.0.1", int(os.environ["CONTROL_PORT"])), timeout=120) as line:

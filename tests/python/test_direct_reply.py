@@ -6,7 +6,7 @@ import pika
 import pytest
 from pika import spec
 
-from conftest import connect
+from conftest import connect, elsewhere
 from wire import B, Q, connected
 
 REPLY_TO = "amq.rabbitmq.reply-to"
@@ -14,9 +14,9 @@ REPLY_TO = "amq.rabbitmq.reply-to"
 
 @pytest.fixture
 def server(name):
-    """Answers each request with its body in capitals, on a connection of its own."""
+    """Answers each request with its body in capitals, on a connection of its own, to another node if there is one."""
     ready = threading.Event()
-    connection = connect()
+    connection = connect(elsewhere())
 
     def answer(channel, method, properties, body):
         reply = pika.BasicProperties(correlation_id=properties.correlation_id)

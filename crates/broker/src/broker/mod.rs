@@ -30,7 +30,7 @@ use crate::queues::{Existing, JournalOf, Peers, Queue, Registry};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Sharing, Topology};
 use catalog::{Record, View};
-use model::{Index, Limits, QueueId};
+use model::{Index, Limits, Message, QueueId};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What recovery gives the broker.
@@ -329,6 +329,7 @@ impl Broker {
 
     /// This node belongs to others from now on. May be called once.
     pub fn join(&self, peers: Arc<dyn Peers>) {
+        self.replies.join(peers.clone());
         self.topology.join(peers);
     }
 
@@ -365,5 +366,11 @@ impl Existing for Broker {
 
     fn moved(&self) {
         self.follow_peers();
+    }
+
+    fn reply(&self, vhost: &str, address: &str, message: &Message<'_>) {
+        if let Some(asker) = self.replies.find_here(vhost, address.as_bytes()) {
+            asker.answer(message);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
 use catalog::NodeId;
-use model::QueueId;
+use model::{Incarnation, Message, QueueId};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -30,4 +30,17 @@ pub trait Remote: Debug + Send + Sync {
 pub trait Peers: Debug + Send + Sync {
     /// The way to a node; `None` if it cannot be reached.
     fn reach(&self, node: NodeId) -> Option<Arc<dyn Remote>>;
+
+    /// This start of this node, as addresses for direct replies name it; `None` if nobody else answers its clients.
+    fn own(&self) -> Option<Incarnation> {
+        None
+    }
+
+    /// True if this start of another node can be spoken to.
+    fn runs(&self, _whose: Incarnation) -> bool {
+        false
+    }
+
+    /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
+    fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 }

@@ -4,6 +4,7 @@
 //! frame    version u8, kind u8, then
 //!   1 up     queue, version of the catalog (both of variable length), a frame of the handle
 //!   2 down   queue, a frame of the sessions
+//!   3 reply  virtual host and address (each with its length), a block with one message to the end
 //! ```
 //!
 //! How long a frame may be is the lane's matter, and is asked before it costs memory; what is in it is read by
@@ -11,13 +12,18 @@
 
 use crate::groups::handle::{Frame, ToLeader, ToNode};
 use bytes::Bytes;
-use model::QueueId;
+use model::{Block, QueueId, Timestamp};
 use queue::encoding::{Input, put};
+use std::sync::Arc;
 
 const VERSION: u8 = 1;
 
 const UP: u8 = 1;
 const DOWN: u8 = 2;
+const REPLY: u8 = 3;
+
+/// The longest name of a virtual host or address, in bytes: AMQP's short strings.
+const NAME_BYTES: usize = 255;
 
 /// What a node says to another one about a queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +36,13 @@ pub(super) enum Envelope {
     },
     /// From it.
     Down { queue: QueueId, frame: Frame<ToNode> },
+    /// A direct reply to a client of the node.
+    Reply {
+        vhost: Box<str>,
+        address: Box<str>,
+        /// One message.
+        block: Arc<Block>,
+    },
 }
 
 impl Envelope {
@@ -52,6 +65,18 @@ impl Envelope {
                 put(&mut head, queue.0);
                 frame.encode()
             }
+            Self::Reply {
+                vhost,
+                address,
+                block,
+            } => {
+                head.push(REPLY);
+                for name in [vhost, address] {
+                    put(&mut head, name.len() as u64);
+                    head.extend_from_slice(name.as_bytes());
+                }
+                vec![Bytes::copy_from_slice(block.bytes())]
+            }
         };
         parts.insert(0, head.into());
         parts
@@ -61,6 +86,15 @@ impl Envelope {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let input = &mut Input { rest: bytes };
         let [version, kind] = *input.take::<2>()?;
+        if (version, kind) == (VERSION, REPLY) {
+            return Some(Self::Reply {
+                vhost: name(input)?,
+                address: name(input)?,
+                block: Block::from_bytes(input.rest.to_vec(), false, Timestamp::default())
+                    .filter(|block| block.len() == 1)
+                    .map(Arc::new)?,
+            });
+        }
         let queue = QueueId(input.number()?);
         match (version, kind) {
             (VERSION, UP) => Some(Self::Up {
@@ -77,10 +111,18 @@ impl Envelope {
     }
 }
 
+fn name(input: &mut Input<'_>) -> Option<Box<str>> {
+    let length = usize::try_from(input.number()?).ok()?;
+    let (name, rest) = input.rest.split_at_checked(length)?;
+    input.rest = rest;
+    let name = std::str::from_utf8(name).ok()?;
+    (length <= NAME_BYTES).then(|| name.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Incarnation;
+    use model::{BlockBuilder, Incarnation};
 
     fn up() -> Envelope {
         let frame = Frame {
@@ -102,6 +144,34 @@ mod tests {
         }
     }
 
+    fn reply(messages: usize) -> Envelope {
+        let mut builder = BlockBuilder::new();
+        for _ in 0..messages {
+            builder.push(b"", b"a", b"\0\0", b"body");
+        }
+        Envelope::Reply {
+            vhost: "/".into(),
+            address: "amq.rabbitmq.reply-to.1".into(),
+            block: Arc::new(builder.finish(false, Timestamp::default())),
+        }
+    }
+
+    #[test]
+    fn a_reply_is_one_message_and_its_names_are_short() {
+        for messages in [0, 2] {
+            assert_eq!(Envelope::decode(&reply(messages).encode().concat()), None);
+        }
+        let Envelope::Reply { vhost, block, .. } = reply(1) else {
+            unreachable!()
+        };
+        let reply = Envelope::Reply {
+            vhost,
+            address: "a".repeat(256).into(),
+            block,
+        };
+        assert_eq!(Envelope::decode(&reply.encode().concat()), None);
+    }
+
     #[test]
     fn what_is_read_is_what_was_written_and_nothing_that_was_cut_or_is_of_another_version() {
         let frame = Frame {
@@ -116,7 +186,7 @@ mod tests {
             }
         };
         let queue = QueueId(1);
-        for envelope in [up(), Envelope::Down { queue, frame }] {
+        for envelope in [up(), Envelope::Down { queue, frame }, reply(1)] {
             let bytes = envelope.encode().concat();
             assert_eq!(Envelope::decode(&bytes).as_ref(), Some(&envelope));
             for cut in 0..bytes.len() {

@@ -25,7 +25,7 @@ use crate::groups::NodeId;
 use crate::groups::handle::{Budget, Sessions};
 use bytes::Bytes;
 use frame::Envelope;
-use model::{Incarnation, QueueId};
+use model::{BlockBuilder, Incarnation, Message, QueueId};
 use parked::Parked;
 use reached::Reached;
 use served::Served;
@@ -57,6 +57,9 @@ pub trait Existing: Send + Sync {
 
     /// Which version that is.
     fn version(&self) -> u64;
+
+    /// A client of another node answers one of this node.
+    fn reply(&self, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 
     /// Queues have an owner again that had none, or have none any more: see [`super::Peers::reach`].
     fn moved(&self);
@@ -198,6 +201,15 @@ impl Work {
                 }
             }
             Some(up @ Envelope::Up { .. }) => self.serve(from, up, bytes.len()),
+            Some(Envelope::Reply {
+                vhost,
+                address,
+                block,
+            }) => {
+                if let Some(existing) = self.here.existing.upgrade() {
+                    existing.reply(&vhost, &address, &block.message(0));
+                }
+            }
             None => tracing::warn!(
                 area = "cluster",
                 "node {} sends something about a queue that cannot be read",
@@ -330,6 +342,29 @@ impl Peers for Work {
     fn reach(&self, node: catalog::NodeId) -> Option<Arc<dyn Remote>> {
         let known = self.known(NodeId(u32::try_from(node.0).ok()?))?;
         known.is_reached().then_some(known as Arc<dyn Remote>)
+    }
+
+    fn own(&self) -> Option<Incarnation> {
+        Some(self.here.incarnation)
+    }
+
+    fn runs(&self, whose: Incarnation) -> bool {
+        let known = self.known(node_of(whose));
+        known.is_some_and(|known| known.is_up() && known.start() == start_of(whose))
+    }
+
+    fn reply(&self, whose: Incarnation, vhost: &str, address: &str, message: &Message<'_>) {
+        if !self.runs(whose) {
+            return;
+        }
+        let mut builder = BlockBuilder::with_capacity(message.properties.len() + message.body.len() + 600, 1);
+        builder.push_message(message);
+        let reply = Envelope::Reply {
+            vhost: vhost.into(),
+            address: address.into(),
+            block: Arc::new(builder.finish(false, Default::default())),
+        };
+        self.here.send(node_of(whose), &reply);
     }
 }
 

@@ -315,3 +315,44 @@ fn what_a_node_hears_of_what_it_sent_is_synced() {
     let confirmed = |event: &Event| matches!(event, Event::Confirm { .. });
     assert!(!told.iter().any(confirmed), "{told:?}");
 }
+
+#[test]
+fn a_client_of_another_node_is_answered_as_long_as_that_start_of_its_node_can_be_spoken_to() {
+    let pair = Pair::new();
+    pair.home.broker.join(pair.home.work.clone());
+    let address = pair.home.session.reply_address(CHANNEL).unwrap();
+    let answer = || {
+        let mut publisher = pair.away.session.publisher(CHANNEL, 1);
+        let route = RouteBuf::new(b"", address.name().as_bytes());
+        let message = Message::new(route.as_route(), Properties::amqp091(b"\0\0"), b"answer");
+        publisher.publish(&message, None).unwrap().replies
+    };
+    assert_eq!(answer(), 0, "there is no link");
+    pair.link();
+    assert_eq!(answer(), 1);
+    pair.arrive();
+    // The declaration of the queue is durable, too.
+    let is_delivery = |event: &Event| matches!(event, Event::Deliver { .. });
+    let events: Vec<Event> = pair.home.events().into_iter().filter(is_delivery).collect();
+    let [
+        Event::Deliver {
+            consumer, delivery, ..
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    let message = delivery.block.message(0);
+    assert_eq!((*consumer, message.body), (address.consumer(), &b"answer"[..]));
+    assert_eq!(message.routing_key(), address.name().as_bytes());
+    // Another start of the node has nobody of this one's clients.
+    let start = pair.home.broker.topology().incarnation().number;
+    pair.away.work.up(HOME, start + 1);
+    assert_eq!(answer(), 0);
+    pair.away.work.up(HOME, start);
+    assert_eq!(answer(), 1);
+    let gone = address.name().to_owned();
+    drop(address);
+    pair.arrive();
+    assert!(pair.home.events().is_empty(), "{gone} is nobody's any more");
+}
