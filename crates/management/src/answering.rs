@@ -45,6 +45,9 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/consumers/:vhost"),
     ("GET", "/health/checks/local-alarms"),
     ("GET", "/leveret/alarms"),
+    ("GET", "/leveret/why/queues/:vhost/:name"),
+    ("GET", "/leveret/why/connections/:connection"),
+    ("GET", "/leveret/times/queues/:vhost/:name"),
 ];
 
 /// The answer to a question; 400 for one that makes no sense.

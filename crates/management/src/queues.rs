@@ -7,7 +7,7 @@ use crate::call::{BAD_RANGE, Call, queues_of};
 use crate::json::table;
 use crate::listing::{Filter, List, Page, object};
 use crate::message_stats::{add_losses, loss_places, message_stats};
-use crate::others::{self, Question};
+use crate::others::{self, Answer, Question};
 use crate::policies;
 use crate::range::Kind;
 use crate::refusal::Refusal;
@@ -264,14 +264,10 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         }
         return Ok(object(&call.query, Value::Object(declared)));
     }
-    let question = Question::again(call);
-    let nodes = others::running(call);
-    if let Some(node) = elsewhere(call, queue, &nodes)
-        && let Some(answer) = others::ask_one(call, &nodes[node], question)
-    {
+    if let Some((node, answer)) = from_its_node(call, queue) {
         return match answer.found() {
             Some(mut found) => {
-                add_consumers(call, &mut found, Some(&nodes[node]));
+                add_consumers(call, &mut found, Some(&node));
                 Ok(object(&call.query, found))
             }
             None => Ok(answer.into()),
@@ -305,6 +301,14 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut row = Value::Object(map);
     add_consumers(call, &mut row, None);
     Ok(object(&call.query, row))
+}
+
+/// What the queue's node answers to the request, if that is another one that answers.
+pub fn from_its_node(call: &Call<'_>, queue: &QueueView) -> Option<(String, Answer)> {
+    let mut nodes = others::running(call);
+    let node = nodes.swap_remove(elsewhere(call, queue, &nodes)?);
+    let answer = others::ask_one(call, &node, Question::again(call))?;
+    Some((node, answer))
 }
 
 /// Adds consumers of other nodes to what the queue's node tells of it, which is this one unless it has a name here.

@@ -6,6 +6,7 @@ use crate::connections;
 use crate::history::Slot;
 use crate::holds::{self, Hold, Pace};
 use crate::listing::object;
+use crate::others::{self, Question};
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -30,6 +31,9 @@ pub const ROUTES: &[Route] = &[
 
 fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = queues::find(call)?;
+    if let Some((_, answer)) = queues::from_its_node(call, view) {
+        return Ok(answer.into());
+    }
     let broker = &call.api.broker;
     let queue = broker.queues().here(view.id).ok_or(Refusal::NotFound)?;
     let (status, consumers) = (queue.status(), queue.consumers());
@@ -47,7 +51,10 @@ fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn connection(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let connection = connections::find(call)?;
+    let connection = match connections::find(call) {
+        Err(Refusal::NotFound) => return others::of_whoever_has_it(call, &Question::again(call)),
+        found => found?,
+    };
     let holds = holds::of_connection(&connection, &call.api.broker.status());
     Ok(object(
         &call.query,

@@ -478,6 +478,8 @@ fn sees_all(node: &Node, pids: &[u32]) {
     assert_eq!(told, format!("[{}]", expected.collect::<Vec<_>>().join(",")));
     assert_eq!(node.ask("GET", "/nodes/n3@localhost/memory", "").0, 200);
     assert_eq!(node.ask("GET", "/nodes/n4@localhost/memory", "").0, 404);
+    let why = node.ask("GET", "/leveret/why/queues/%2F/q3", "");
+    assert!(why.0 == 200 && why.1.contains("held_by"), "{why:?}");
     let (status, messages) = node.ask("GET", "/leveret/queues/%2F/q3/messages?count=1", "");
     assert!(status == 200 && messages.contains("kept"), "{messages}");
     assert_eq!(node.ask("GET", "/health/checks/alarms", "").0, 200);

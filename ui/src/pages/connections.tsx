@@ -12,6 +12,7 @@ export interface ConnectionBody {
   user?: string;
   vhost?: string;
   state?: string;
+  node?: string;
   protocol?: string;
   ssl?: boolean;
   channels?: number;
@@ -44,6 +45,7 @@ const COLUMNS: Column<ConnectionBody>[] = [
   { title: "Protocol", sort: "protocol", cell: (connection) => connection.protocol, from: 5 },
   { title: "Library", cell: (connection) => <span class="cut" title={library(connection)}>{library(connection)}</span>, from: 5, hint: "product and version in the client properties" },
   { title: "Channels", sort: "channels", number: true, cell: (connection) => count(connection.channels), from: 3 },
+  { title: "Node", sort: "node", cell: (connection) => connection.node, from: 5, hint: "the node of the cluster that has it" },
   { title: "From client", sort: "recv_oct_details.rate", number: true, cell: (connection) => byteRate(at(connection, "recv_oct_details.rate")) },
   { title: "To client", sort: "send_oct_details.rate", number: true, cell: (connection) => byteRate(at(connection, "send_oct_details.rate")), from: 2 },
   { title: "Held back", sort: "held_ms", number: true, cell: (connection) => heldBack(connection.held_ms), from: 3, hint: "how long the broker did not read from it, since it was opened" },

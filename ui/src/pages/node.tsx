@@ -61,11 +61,12 @@ export function NodePage() {
       {nodes.map((node) => (
         <One key={node.name} node={node} range={range} asked={nodes.length === 1 || node.name === asked} />
       ))}
+      {isAdministrator() && <Configuration node={nodes.length > 1 ? asked : undefined} />}
     </>
   );
 }
 
-/** `asked`: it is the node that these pages come from, which alone tells of its health and configuration. */
+/** `asked`: it is the node that these pages come from, which alone tells of its health. */
 function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: boolean }) {
   const memory = useTrail(node, range, [{ label: "Memory in use", path: "mem_used" }]);
   const disk = useTrail(node, range, [{ label: "Free disk space", path: "disk_free" }]);
@@ -129,7 +130,6 @@ function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: bo
           />
         </Card>
       </div>
-      {asked && isAdministrator() && <Configuration />}
     </>
   );
 }
@@ -210,7 +210,7 @@ const SETTINGS: Column<Setting>[] = [
 ];
 
 /** The configuration in force: at first what somebody has set. It changes with a start only. */
-function Configuration() {
+function Configuration({ node }: { node: string | undefined }) {
   const { value } = useApi<Setting[]>("/leveret/config");
   const [all, setAll] = useState(false);
   const [text, setText] = useState("");
@@ -218,7 +218,7 @@ function Configuration() {
   const wanted = text.trim().toLowerCase();
   const rows = value.filter((row) => (all || wanted !== "" || row.source !== "default") && `${row.key} ${row.value}`.toLowerCase().includes(wanted));
   return (
-    <Card title="Effective configuration">
+    <Card title={node ? `Effective configuration of ${node}` : "Effective configuration"}>
       <div class="filter">
         <input type="search" aria-label="Search in the configuration" placeholder="Search keys and values" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <Check label={`Show all ${count(value.length)} keys with their defaults`} value={all} onChange={setAll} />

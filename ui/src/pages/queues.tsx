@@ -18,6 +18,7 @@ export interface QueueBody {
   auto_delete?: boolean;
   exclusive?: boolean;
   state?: string;
+  node?: string;
   consumers?: number;
   messages?: number;
   messages_ready?: number;
@@ -72,6 +73,7 @@ const COLUMNS: Column<QueueBody>[] = [
   { title: "Policy", sort: "policy", cell: (queue) => queue.policy, from: 4 },
   { title: "Operator policy", sort: "operator_policy", cell: (queue) => queue.operator_policy, from: 5 },
   { title: "State", sort: "state", cell: (queue) => <State value={queue.state} />, from: 4 },
+  { title: "Node", sort: "node", cell: (queue) => queue.node, from: 5, hint: "the node of the cluster that has it" },
   { title: "Ready", sort: "messages_ready", number: true, cell: (queue) => count(queue.messages_ready) },
   { title: "Unacked", sort: "messages_unacknowledged", number: true, cell: (queue) => count(queue.messages_unacknowledged), from: 2 },
   { title: "Total", sort: "messages", number: true, cell: (queue) => count(queue.messages), from: 5 },
