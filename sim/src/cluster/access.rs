@@ -101,7 +101,8 @@ impl Cluster {
 
     /// Carries out what a handle orders. It gives up if that does not come from who leads.
     fn obey(&mut self, node: u32, group: GroupId, orders: Orders<Ends>, gives_up: bool) {
-        for effect in orders.effects {
+        let refused = orders.unreached.into_iter().map(Effect::Reject);
+        for effect in orders.effects.into_iter().chain(refused) {
             match effect {
                 Effect::Reject(receipt) if gives_up && receipt.channel != LETTERS => {
                     self.ledger

@@ -49,6 +49,8 @@ pub enum Event {
         channel: ChannelId,
         queue: Option<QueueId>,
         numbers: Ranges,
+        /// It has not: nobody who has its messages could be reached, and it is not known whether they were taken.
+        unreached: bool,
     },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },

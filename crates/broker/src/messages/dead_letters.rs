@@ -1,6 +1,9 @@
 //! Dead letters: one thread publishes them to dead-letter exchanges, in the order in which they died, and tells their queues
 //! when they have arrived safely.
 //!
+//! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays where
+//! it died, and is published again later. Nothing of it is kept here meanwhile.
+//!
 //! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
 
@@ -104,18 +107,27 @@ struct Publishing {
     waker: Waker,
     /// Dead letters that queues have not confirmed yet, by the number that they confirm.
     open: HashMap<u64, Open>,
-    /// Which number in `open` waits for the confirm of a block by a queue. One that is told twice is not found again.
-    sent: HashMap<(u64, QueueId), u64>,
+    /// What waits for the confirm of a block by a queue. One that is told twice is not found again.
+    sent: HashMap<(u64, QueueId), Sent>,
     /// The confirm number of the next block.
     next_block: u64,
     next: u64,
     logged: HashSet<(QueueId, QueueId)>,
 }
 
+/// A block that a queue has not confirmed yet.
+struct Sent {
+    /// Its letters' number in `open`.
+    number: u64,
+    /// What they are in the queue that they left.
+    seqs: Arc<Ranges>,
+}
+
 struct Open {
     queue: Arc<Queue>,
     ticket: u64,
     unread: Ranges,
+    /// What could not be read just now, or has not arrived as its target could not be reached: it is tried again.
     failed: Ranges,
     /// How many confirms are missing.
     missing: usize,
@@ -138,6 +150,8 @@ struct Batch {
     builder: BlockBuilder,
     queues: SmallVec<[QueueId; 8]>,
     persistent: bool,
+    /// What its messages are in the queue that they left.
+    seqs: Ranges,
 }
 
 impl Publishing {
@@ -146,13 +160,24 @@ impl Publishing {
         self.outbox.take(&mut events, &self.waker);
         for event in events {
             // A queue that is full refuses dead letters like any message; RabbitMQ drops them too.
-            let (Event::Confirm { numbers, queue, .. } | Event::Reject { numbers, queue, .. }) = event else {
-                continue;
+            let (numbers, queue, unreached) = match event {
+                Event::Confirm { numbers, queue, .. } => (numbers, queue, false),
+                Event::Reject {
+                    numbers,
+                    queue,
+                    unreached,
+                    ..
+                } => (numbers, queue, unreached),
+                _ => continue,
             };
             for copy in numbers.iter() {
-                if let Some(number) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) {
-                    self.confirmed(number);
+                let Some(sent) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) else {
+                    continue;
+                };
+                if let Some(open) = self.open.get_mut(&sent.number).filter(|_| unreached) {
+                    sent.seqs.iter().for_each(|seq| open.postpone(seq));
                 }
+                self.confirmed(sent.number);
             }
         }
     }
@@ -227,7 +252,7 @@ impl Publishing {
                     continue;
                 }
                 open.letters += 1;
-                self.letter(&round, found.block.message(at as usize), &mut batch);
+                self.letter(&round, seq, found.block.message(at as usize), &mut batch);
             }
         }
         self.post(&round, &mut batch);
@@ -242,7 +267,7 @@ impl Publishing {
     }
 
     /// Adds one dead letter to the batch of the queues that it goes to.
-    fn letter(&mut self, round: &Round<'_>, message: Message<'_>, batch: &mut Batch) {
+    fn letter(&mut self, round: &Round<'_>, seq: Seq, message: Message<'_>, batch: &mut Batch) {
         let Round {
             broker,
             view,
@@ -254,7 +279,7 @@ impl Publishing {
             return;
         };
         if letters.queue.kind == QueueKind::Delayed {
-            return self.delayed(round, exchange, message, batch);
+            return self.delayed(round, exchange, (seq, message), batch);
         }
         let keys = routing_keys(message, &Limits::STORED);
         let death = Death {
@@ -284,7 +309,9 @@ impl Publishing {
             return;
         }
         let persistent = dead.properties.as_properties().persistent();
-        self.open_batch(round, batch, queues, persistent);
+        if !self.open_batch(round, batch, queues, persistent, seq) {
+            return;
+        }
         let key = keys.first().map_or(&[][..], Vec::as_slice);
         batch.builder.push_message(&Message {
             route: RouteBuf::new(letters.to.exchange.as_bytes(), key).as_route(),
@@ -294,24 +321,44 @@ impl Publishing {
         });
     }
 
-    /// Makes the batch one for these queues.
+    /// Makes the batch one for these queues. False if one of them cannot be reached: the letter waits where it died, for if it went to
+    /// the others now, it would come to them once more with each try.
     fn open_batch(
         &mut self,
         round: &Round<'_>,
         batch: &mut Batch,
         queues: SmallVec<[QueueId; 8]>,
         persistent: bool,
-    ) {
+        seq: Seq,
+    ) -> bool {
+        let is_lost = |id: &QueueId| {
+            let handle = round.broker.queues().get(*id);
+            handle.is_some_and(|handle| handle.is_without_owner())
+        };
+        if queues.iter().any(is_lost) {
+            if let Some(open) = self.open.get_mut(&round.number) {
+                open.postpone(seq);
+            }
+            return false;
+        }
         let same = batch.queues == queues && batch.persistent == persistent;
         if !same || batch.builder.bytes() >= BLOCK_BYTES {
             self.post(round, batch);
             batch.queues = queues;
             batch.persistent = persistent;
         }
+        batch.seqs.push(seq);
+        true
     }
 
     /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
-    fn delayed(&mut self, round: &Round<'_>, from: &Exchange, message: Message<'_>, batch: &mut Batch) {
+    fn delayed(
+        &mut self,
+        round: &Round<'_>,
+        from: &Exchange,
+        (seq, message): (Seq, Message<'_>),
+        batch: &mut Batch,
+    ) {
         let broker = round.broker;
         let mut keys = routing_keys(message, &Limits::STORED);
         if message.flags & COPIES_SPENT == 0 {
@@ -333,7 +380,9 @@ impl Publishing {
             return;
         }
         let persistent = properties.persistent();
-        self.open_batch(round, batch, queues, persistent);
+        if !self.open_batch(round, batch, queues, persistent, seq) {
+            return;
+        }
         batch.builder.push_message(&Message {
             properties,
             ..message
@@ -374,13 +423,18 @@ impl Publishing {
             return;
         }
         let block = Arc::new(batch.builder.finish(batch.persistent, now));
+        let seqs = Arc::new(std::mem::take(&mut batch.seqs));
         let copy = self.next_block;
         self.next_block += 1;
         for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
             if let Some(open) = self.open.get_mut(&number) {
                 open.missing += 1;
             }
-            self.sent.insert((copy, queue.id()), number);
+            let sent = Sent {
+                number,
+                seqs: seqs.clone(),
+            };
+            self.sent.insert((copy, queue.id()), sent);
             let receipt = Receipt {
                 outbox: self.outbox.clone(),
                 channel: ChannelId(0),
@@ -397,6 +451,14 @@ impl Publishing {
 }
 
 impl Open {
+    /// This one does not arrive now.
+    fn postpone(&mut self, seq: Seq) {
+        if !self.failed.contains(seq) {
+            self.failed.push(seq);
+            self.letters -= 1;
+        }
+    }
+
     /// All have arrived where they went.
     fn finish(self) {
         self.queue.submit(Request::FinishDeadLetters {

@@ -64,10 +64,20 @@ impl Receipt {
 
     /// The queue has refused: what to say to whom.
     pub fn into_reject(self) -> (Arc<Outbox>, Event) {
+        self.refused(false)
+    }
+
+    /// Nobody who has the queue's messages could be reached: what to say to whom.
+    pub fn into_unreached(self) -> (Arc<Outbox>, Event) {
+        self.refused(true)
+    }
+
+    fn refused(self, unreached: bool) -> (Arc<Outbox>, Event) {
         let event = Event::Reject {
             channel: self.channel,
             queue: self.queue,
             numbers: self.numbers,
+            unreached,
         };
         (self.outbox, event)
     }

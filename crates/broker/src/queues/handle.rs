@@ -108,7 +108,7 @@ impl Handle {
                 receipt: Some(receipt),
                 ..
             } => {
-                let (outbox, event) = receipt.into_reject();
+                let (outbox, event) = receipt.into_unreached();
                 return outbox.send(event);
             }
             Request::Consume { reply, .. }

@@ -332,4 +332,64 @@ mod tests {
         session.close();
         broker.close();
     }
+
+    /// Waits until the other node is asked something more.
+    #[allow(clippy::disallowed_methods, reason = "how long is waited decides nothing")]
+    fn asked_next(other: &Other, what: &str) -> Request {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        loop {
+            if let Some((_, request)) = other.asked.0.lock().unwrap().pop() {
+                return request;
+            }
+            assert!(std::time::Instant::now() < until, "{what} was not asked");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_stays_where_it_died_until_the_queue_of_another_node_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        declare_there(&broker);
+        let other = Arc::new(Other::default());
+        *other.reachable.lock().unwrap() = true;
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        let source = DeclareQueue {
+            arguments: model::table::Table::new()
+                .with("x-dead-letter-exchange", "")
+                .with("x-dead-letter-routing-key", "q")
+                .with("x-message-ttl", 0),
+            ..durable("source")
+        };
+        session.declare_queue(CHANNEL, source).unwrap();
+        let mut publisher = session.publisher(CHANNEL, 1);
+        let route = RouteBuf::new(b"", b"source");
+        let properties = model::properties::Properties::amqp091(b"\0\0");
+        publisher
+            .publish(&Message::new(route.as_route(), properties, b"body"), None)
+            .unwrap();
+        publisher.flush();
+        // The node is lost before it answers, and comes back.
+        let lost = asked_next(&other, "what died");
+        *other.reachable.lock().unwrap() = false;
+        broker.follow_peers();
+        Handle::decline(lost);
+        assert_eq!(broker.stats().dead_letters().confirmed(), 0);
+        *other.reachable.lock().unwrap() = true;
+        broker.follow_peers();
+        let again = asked_next(&other, "the same again");
+        let Request::Enqueue { block, receipt } = again else {
+            panic!("{again:?}")
+        };
+        assert_eq!(block.message(0).body, b"body");
+        let (told, event) = receipt.unwrap().into_confirm();
+        told.send(event);
+        while broker.stats().dead_letters().confirmed() == 0 {
+            std::thread::yield_now();
+        }
+        session.close();
+        broker.close();
+    }
 }

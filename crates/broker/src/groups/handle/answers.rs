@@ -78,7 +78,7 @@ impl<E: Ends> Handle<E> {
         self.deaf = below == 0;
         self.begin(known);
         match self.deaf {
-            true => self.publishes.give_up(&mut orders.effects),
+            true => self.publishes.give_up(&mut orders.unreached),
             false => self.publishes.resume(below, &refused, &mut orders.effects),
         }
         self.send_publishes();

@@ -130,6 +130,8 @@ enum Waiting<E: Ends> {
 pub struct Orders<E: Ends> {
     /// What clients are told, as if the queue were here.
     pub effects: Vec<Effect<E>>,
+    /// Publishes that nobody takes, as the leader cannot be reached, though some may have been taken.
+    pub unreached: Vec<E::Receipt>,
     /// Questions that nobody answers, as the leader cannot be reached.
     pub declined: Vec<E::Reply>,
 }
@@ -138,6 +140,7 @@ impl<E: Ends> Default for Orders<E> {
     fn default() -> Self {
         Self {
             effects: Vec::new(),
+            unreached: Vec::new(),
             declined: Vec::new(),
         }
     }
@@ -325,7 +328,7 @@ impl<E: Ends> Handle<E> {
     /// had is delivered to others.
     fn give_up(&mut self, orders: &mut Orders<E>) {
         self.given_up = true;
-        self.publishes.give_up(&mut orders.effects);
+        self.publishes.give_up(&mut orders.unreached);
         self.discarded |= !self.holdings.is_empty();
         self.holdings.return_all();
         for (_, waiting) in std::mem::take(&mut self.questions) {

@@ -197,9 +197,8 @@ impl<E: Ends> Publishes<E> {
 
     /// Nobody takes it: all is refused. Which of it was taken all the same is known by the next leader, from whose mark
     /// on the numbers go on.
-    pub fn give_up(&mut self, effects: &mut Vec<Effect<E>>) {
-        let receipts = self.kept.drain(..).filter_map(|kept| kept.receipt);
-        effects.extend(receipts.map(Effect::Reject));
+    pub fn give_up(&mut self, unreached: &mut Vec<E::Receipt>) {
+        unreached.extend(self.kept.drain(..).filter_map(|kept| kept.receipt));
         (self.unsent, self.on_the_way, self.bytes) = (0, 0, 0);
     }
 

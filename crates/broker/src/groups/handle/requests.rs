@@ -77,7 +77,7 @@ impl<E: Ends> Handle<E> {
         if block.is_empty() {
             orders.effects.extend(receipt.map(Effect::Confirm));
         } else if self.given_up || self.deaf {
-            orders.effects.extend(receipt.map(Effect::Reject));
+            orders.unreached.extend(receipt);
         } else {
             self.publishes.push(block, receipt);
             self.send_publishes();

@@ -227,6 +227,10 @@ impl Inner {
                 outbox.wake();
             }
         }
+        for receipt in orders.unreached {
+            let (outbox, event) = receipt.into_unreached();
+            outbox.send(event);
+        }
         for reply in orders.declined {
             reply.outbox.send(reply.answered(None));
         }

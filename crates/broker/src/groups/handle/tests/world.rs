@@ -332,7 +332,8 @@ impl World {
     }
 
     fn obey(&mut self, node: usize, orders: Orders<Ends>) {
-        let effects = orders.effects.into_iter();
+        let refused = orders.unreached.into_iter().map(Effect::Reject);
+        let effects = orders.effects.into_iter().chain(refused);
         effects.for_each(|effect| assert!(deliver(effect).is_ok()));
         self.say(node);
         self.look(node);
