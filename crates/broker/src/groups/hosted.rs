@@ -165,8 +165,16 @@ impl<M: Replicated> Hosted<M> {
             let store = MemberStore { hosted, generation };
             match order {
                 Order::Say(to, said) => self.groups.say(self.group, to, &said),
-                Order::ReadContents(to, position) => pager.read(move |files| {
-                    let read = files.log.read(position);
+                Order::ReadContents(to, mut position) => pager.read(move |files| {
+                    let mut read = files.log.read(position);
+                    // A log that is short of space has checkpoints written again and again, and each lets go of the one before: what
+                    // stood there when this was ordered may be gone by now, and the same stands elsewhere.
+                    while let Err(StorageError::Gone { .. }) = read
+                        && let Some(now) = store.hosted.with(|host| host.checkpoint_position())
+                        && now > position
+                    {
+                        (position, read) = (now, files.log.read(now));
+                    }
                     let read = read.inspect_err(|error| {
                         tracing::warn!(
                             area = "groups",

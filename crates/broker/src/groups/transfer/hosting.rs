@@ -65,6 +65,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
+    /// Where the last checkpoint stands in the log, if there is one.
+    pub(in crate::groups) fn checkpoint_position(&self) -> Option<Position> {
+        self.checkpoint_place().map(|(position, _)| position)
+    }
+
     fn checkpoint_place(&self) -> Option<(Position, Mark)> {
         let journal = match &self.state {
             State::Turned(host) => &host.journal,
