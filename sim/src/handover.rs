@@ -171,8 +171,8 @@ pub fn run(seed: u64) -> Result<Handover, String> {
     Ok(run)
 }
 
-/// A queue whose contents take several sectors of a disk goes to a group, or `back`, and at the `call`-th call of files since that
-/// began the power is cut. False if it was over before.
+/// A queue whose contents take several sectors of a disk goes to a group, or `back`, and at the `call`-th call of files
+/// since that began the power is cut. False if it was over before.
 ///
 /// # Errors
 /// What was wrong.

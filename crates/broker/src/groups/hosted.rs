@@ -167,8 +167,8 @@ impl<M: Replicated> Hosted<M> {
                 Order::Say(to, said) => self.groups.say(self.group, to, &said),
                 Order::ReadContents(to, mut position) => pager.read(move |files| {
                     let mut read = files.log.read(position);
-                    // A log that is short of space has checkpoints written again and again, and each lets go of the one before: what
-                    // stood there when this was ordered may be gone by now, and the same stands elsewhere.
+                    // A log that is short of space has checkpoints written again and again, and each lets go of the one
+                    // before: what stood there when this was ordered may be gone by now, and the same stands elsewhere.
                     while let Err(StorageError::Gone { .. }) = read
                         && let Some(now) = store.hosted.with(|host| host.checkpoint_position())
                         && now > position

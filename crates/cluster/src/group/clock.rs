@@ -8,7 +8,7 @@ use raft::eraftpb::Message;
 use raft::{Progress, ProgressState, SnapshotStatus, StateRole};
 
 /// A member that serves nobody asks for votes once nobody has led for so many times as long as others wait.
-const PATIENCE: usize = 8;
+const ABSTAINS_FOR: usize = 8;
 
 /// How often a member asks whether it is one before it sleeps.
 const ASKS: u32 = 8;
@@ -210,8 +210,8 @@ impl Group {
                 .membership()
                 .has_majority(|m| m != self.me && reachable(m.node));
         // Whoever serves nobody waits until the others have asked in vain.
-        let others =
-            others || self.abstains && self.raw.raft.election_elapsed < PATIENCE * settings.election as usize;
+        let others = others
+            || self.abstains && self.raw.raft.election_elapsed < ABSTAINS_FOR * settings.election as usize;
         match self.campaign_in {
             Some(0) if others => self.campaign_in = Some(settings.election),
             Some(0) => self.campaign(settings),

@@ -348,9 +348,9 @@ impl Group {
         self.transfer(to).is_ok()
     }
 
-    /// Nobody would be served by its host: it leads only where nobody else can be elected, because it alone has what they lack, and
-    /// hands over as soon as one of them has it. It votes and takes entries as before, for these rest on its log, of which nothing
-    /// is wrong.
+    /// Nobody would be served by its host: it leads only where nobody else can be elected, because it alone has what they
+    /// lack, and hands over as soon as one of them has it. It votes and takes entries as before, for these rest on its
+    /// log, of which nothing is wrong.
     pub fn abstain(&mut self) {
         self.abstains = true;
         self.wake();
