@@ -30,4 +30,4 @@ pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
 pub use replay::{Missing, Replaying};
 pub use status::Status;
-pub use work::{Existing, Work, WorkLinks};
+pub use work::{Envelope, Existing, Work, WorkLinks};

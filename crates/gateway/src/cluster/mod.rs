@@ -9,6 +9,7 @@ mod forming;
 mod node;
 mod questions;
 
+pub use admission::{Answer, Question, Welcome};
 pub use forming::{Forming, form};
 pub use node::Cluster;
 pub use questions::Answerer;

@@ -27,7 +27,7 @@ const NAME_BYTES: usize = 255;
 
 /// What a node says to another one about a queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Envelope {
+pub enum Envelope {
     /// To the queue's home node. Its sender had applied what the catalog decided up to `version`.
     Up {
         queue: QueueId,

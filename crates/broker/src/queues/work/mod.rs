@@ -24,7 +24,7 @@ use super::remote::{Peers, Remote};
 use crate::groups::NodeId;
 use crate::groups::handle::{Budget, Sessions};
 use bytes::Bytes;
-use frame::Envelope;
+pub use frame::Envelope;
 use model::{BlockBuilder, Incarnation, Message, QueueId};
 use parked::Parked;
 use reached::Reached;
