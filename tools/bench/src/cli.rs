@@ -16,8 +16,8 @@ Examples:
       some of it, with narrower intervals
   leveret bench --target here=amqp://localhost,pid=1234 --target there=amqp://user:secret@10.0.0.7/vhost
       sets the process id where it cannot be found; for a broker on another machine there are no CPU and memory figures
-  leveret bench --scenarios S001-SCALE --target "owner=amqp://localhost:5672,pid=pgrep -f '[l]everet server'" \\
-      --target "other=amqp://localhost:5673,declare=amqp://localhost:5672,pid=pgrep -f '[l]everet server'"
+  leveret bench --scenarios S001-SCALE --target \"owner=amqp://localhost:5672,pid=pgrep -f '[l]everet server'\" \\
+      --target \"other=amqp://localhost:5673,declare=amqp://localhost:5672,pid=pgrep -f '[l]everet server'\"
       a cluster: the loads once through the node that has the queues and once through another one, with the processor time of all nodes
   leveret bench --resume leveret-bench-2026-11-21-0930
       continues an interrupted run
