@@ -77,7 +77,7 @@ impl Piece {
         mut items: impl Iterator<Item = T>,
         size: usize,
         begun: &AtomicBool,
-        rows: impl Fn(&[T]) -> Vec<Option<Value>>,
+        rows: impl Fn(Vec<T>) -> Vec<Option<Value>>,
     ) -> ControlFlow<()> {
         if self.first == 0 {
             begun.store(false, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Piece {
             if self.body.len() >= self.limit {
                 return ControlFlow::Break(());
             }
-            for row in rows(&batch) {
+            for row in rows(batch) {
                 let text = || match row {
                     None => String::new(),
                     Some(row) if begun.swap(true, Ordering::Relaxed) => format!(",{row}"),

@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::QUEUE_COUNTS;
+use crate::snapshot::Id;
 use crate::spread::{Place, Spread};
 use crate::text::encode;
 use crate::times;
@@ -22,6 +23,7 @@ use broker::queues::Status;
 use broker::stats::Consumer;
 use broker::{DeclareQueue, Deleting, NodeConnection, QueueView};
 use listener::expiry::moment;
+use model::QueueId;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,8 +92,11 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let id = &|queue: &&Arc<QueueView>| [queue.id.0, 0];
     let spread = Spread { call, list, id };
     if call.for_node {
-        let here = || queues().filter(|queue| is_here(queue));
-        return spread.told(here(), here().count());
+        let find = |[id, _]: Id| {
+            let queue = call.api.broker.queues().here(QueueId(id))?;
+            call.view.queue(&queue.vhost, &queue.name)
+        };
+        return spread.told_by_id(find, || queues().filter(|queue| is_here(queue)));
     }
     let nodes = match detail {
         // What was declared is the same everywhere.
@@ -110,13 +115,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
             None => total,
             Some(_) => queues().filter(passes).count(),
         };
-        let places = queues()
-            .filter(passes)
-            .map(|queue| match elsewhere(call, queue, &nodes) {
-                None => Place::Own(queue),
-                Some(node) => Place::Elsewhere(node, [queue.id.0, 0], Some(queue)),
-            });
-        return spread.placed(&nodes, places, filtered, total);
+        let place = |queue| place_of(call, queue, &nodes);
+        return spread.placed(&nodes, queues().filter(passes), place, filtered, total);
     }
     let names: Vec<&str> = vhosts.iter().map(|vhost| &*vhost.name).collect();
     let limit = page.as_ref().map(|page| page.first().saturating_add(page.size));
@@ -133,6 +133,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         .collect();
     let own_total = own.len();
     spread.merged(own, own_total, &told, |[id, _]| known.get(&id).copied())
+}
+
+fn place_of<'q>(call: &Call<'_>, queue: &'q Arc<QueueView>, nodes: &[String]) -> Place<&'q Arc<QueueView>> {
+    match elsewhere(call, queue, nodes) {
+        None => Place::Own(queue),
+        Some(node) => Place::Elsewhere(node, [queue.id.0, 0], Some(queue)),
+    }
 }
 
 /// Which of these nodes has the queue's messages, if it is not this one.

@@ -96,18 +96,20 @@ impl<T> Spread<'_, T> {
                 places.reverse();
             }
         }
-        let places = places.into_iter().map(|(_, place)| place);
-        self.placed(&elsewhere.nodes, places, filtered, total)
+        let places = places.into_iter();
+        self.placed(&elsewhere.nodes, places, |(_, place)| place, filtered, total)
     }
 
-    /// The list of these objects, in this order, or the page of it that is asked for; so many pass its filter.
+    /// The list of these objects, in this order, or the page of it that is asked for; so many pass its filter. Where one is, is
+    /// looked up by `place` for those alone that are shown.
     ///
     /// # Errors
     /// As [`Spread::reply`].
-    pub fn placed(
+    pub fn placed<I>(
         &self,
         nodes: &[String],
-        places: impl Iterator<Item = Place<T>>,
+        items: impl Iterator<Item = I>,
+        place: impl Fn(I) -> Place<T>,
         filtered: usize,
         total: usize,
     ) -> Result<Reply, Refusal> {
@@ -116,13 +118,15 @@ impl<T> Spread<'_, T> {
             // What is sorted has to be there as a whole first.
             let is_sorted = call.query.get("sort").is_some();
             let mut piece = Piece::of(if is_sorted { Cut::Whole } else { call.cut });
-            let given = piece.batches(places, BATCH, &call.snapshot.begun, |batch| {
-                self.rows(nodes, batch)
+            let given = piece.batches(items, BATCH, &call.snapshot.begun, |batch| {
+                let places: Vec<Place<T>> = batch.into_iter().map(&place).collect();
+                self.rows(nodes, &places)
             });
             return Ok(Reply::piece(piece.end(given)));
         };
         page.check(filtered)?;
-        let on_page: Vec<Place<T>> = places.skip(page.first()).take(page.size).collect();
+        let on_page = items.skip(page.first()).take(page.size);
+        let on_page: Vec<Place<T>> = on_page.map(place).collect();
         let rows = self.rows(nodes, &on_page).into_iter().flatten().collect();
         Ok(page.reply(rows, filtered, total))
     }
@@ -214,33 +218,44 @@ impl<T> Spread<'_, T> {
     ///
     /// # Errors
     /// It asks for something else.
-    pub fn told(&self, items: impl Iterator<Item = T>, total: usize) -> Result<Reply, Refusal> {
+    fn told(&self, items: impl Iterator<Item = T>, total: usize) -> Result<Reply, Refusal> {
         let body = self.call.json()?;
-        match body.get("ids") {
-            Some(ids) => {
-                let ids = serde_json::from_value(ids.clone());
-                let ids: Vec<Id> = ids.map_err(|_| Refusal::bad_request("ids"))?;
-                Ok(self.told_rows(items, &ids))
-            }
-            None => Ok(self.told_share(items, total, &body)),
-        }
-    }
-
-    fn told_rows(&self, items: impl Iterator<Item = T>, ids: &[Id]) -> Reply {
-        let columns = Columns::of(&self.call.query);
+        let Some(ids) = ids(&body)? else {
+            return Ok(self.told_share(items, total, &body));
+        };
         let mut found: HashMap<Id, Option<T>> = ids.iter().map(|id| (*id, None)).collect();
         for item in items {
             if let Some(place) = found.get_mut(&(self.id)(&item)) {
                 *place = Some(item);
             }
         }
+        Ok(self.told_rows(&ids, |id| found.remove(&id)?))
+    }
+
+    /// The same for objects that are found by what tells them from others.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn told_by_id<I: Iterator<Item = T>>(
+        &self,
+        find: impl FnMut(Id) -> Option<T>,
+        items: impl Fn() -> I,
+    ) -> Result<Reply, Refusal> {
+        let body = self.call.json()?;
+        Ok(match ids(&body)? {
+            Some(ids) => self.told_rows(&ids, find),
+            None => self.told_share(items(), items().count(), &body),
+        })
+    }
+
+    fn told_rows(&self, ids: &[Id], mut find: impl FnMut(Id) -> Option<T>) -> Reply {
+        let columns = Columns::of(&self.call.query);
         let (mut rows, mut bytes) = (Vec::new(), 0);
         for id in ids {
             if bytes >= TOLD {
                 break;
             }
-            let item = found.get(id).and_then(Option::as_ref);
-            let row = item.map_or(Value::Null, |item| columns.choose((self.list.row)(item)));
+            let row = find(*id).map_or(Value::Null, |item| columns.choose((self.list.row)(&item)));
             bytes += row.to_string().len();
             rows.push(row);
         }
@@ -275,6 +290,12 @@ impl<T> Spread<'_, T> {
         }
         Reply::json(&json!({"total": total, "filtered": filtered, "entries": entries}))
     }
+}
+
+/// The objects that another node names, if it names some.
+fn ids(body: &Map<String, Value>) -> Result<Option<Vec<Id>>, Refusal> {
+    let ids = body.get("ids").cloned().map(serde_json::from_value);
+    ids.transpose().map_err(|_| Refusal::bad_request("ids"))
 }
 
 /// What a node says that it has.

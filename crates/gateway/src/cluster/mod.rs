@@ -1,8 +1,8 @@
 //! This node as one of several: how it comes to its cluster, and what other nodes say to it.
 //!
 //! To read: `admission` (what a node asks that is no member, and what it is answered), `forming` (the first start: the node
-//! begins a cluster or is let into one), [`Cluster`] (from then on), `questions` (what operators ask one node about all). What may
-//! go wrong between two steps stands in `docs/decisions/0047`.
+//! begins a cluster or is let into one), [`Cluster`] (from then on), `questions` (what operators ask one node about all). What
+//! may go wrong between two steps stands in `docs/decisions/0047`.
 
 mod admission;
 mod forming;
