@@ -2,7 +2,8 @@
 //!
 //! A channel that consumes from [`REPLY_TO`] gets an address; requests carry it as their `reply-to`, and a message to the
 //! default exchange with that routing key is handed to the channel at once. Nothing is stored: an answer to somebody who is
-//! gone is dropped, as in RabbitMQ. In a cluster an address says on which start of which node its client is, and answers go there.
+//! gone is dropped, as in RabbitMQ. In a cluster an address says on which start of which
+//! node its client is, and answers go there.
 
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::queues::Peers;
@@ -65,8 +66,8 @@ impl Replies {
         let _ = self.peers.set(peers);
     }
 
-    /// Who has this address in this virtual host. One of another node counts as somebody's as long as that start of the node can be
-    /// spoken to: whose it is there, nobody is asked.
+    /// Who has this address in this virtual host. One of another node counts as somebody's as long as that start of the node
+    /// can be spoken to: whose it is there, nobody is asked.
     pub(crate) fn find(&self, vhost: &str, address: &[u8]) -> Option<Arc<Requester>> {
         self.find_here(vhost, address).or_else(|| {
             let peers = self.peers.get()?;

@@ -1,8 +1,8 @@
 //! Dead letters: one thread publishes them to dead-letter exchanges, in the order in which they died, and tells their queues
 //! when they have arrived safely.
 //!
-//! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays where
-//! it died, and is published again later. Nothing of it is kept here meanwhile.
+//! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays
+//! where it died, and is published again later. Nothing of it is kept here meanwhile.
 //!
 //! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
@@ -321,8 +321,8 @@ impl Publishing {
         });
     }
 
-    /// Makes the batch one for these queues. False if one of them cannot be reached: the letter waits where it died, for if it went to
-    /// the others now, it would come to them once more with each try.
+    /// Makes the batch one for these queues. False if one of them cannot be reached: the letter waits where it died, for if it
+    /// went to the others now, it would come to them once more with each try.
     fn open_batch(
         &mut self,
         round: &Round<'_>,
