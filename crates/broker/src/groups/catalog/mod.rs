@@ -26,7 +26,7 @@ use cluster::NodeId;
 use leases::{Grants, Holder};
 use model::Mutant;
 use requests::{Requests, framed};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
@@ -64,8 +64,14 @@ pub struct SharedCatalog {
     fresh_until: AtomicU64,
 }
 
+/// So many requests wait at the most until those before them are committed; who asked for more asks again.
+const MOST_GATHERED: usize = 8_192;
+
 struct State {
     requests: Requests,
+    /// What this node is to decide together, if it leads, once what it decided before is committed: a commit costs each node a
+    /// sync and several wakings, whatever is in it. By sender and number, which is the order in which they are decided.
+    gathered: BTreeMap<(Sender, u64), Numbered>,
     holder: Holder,
     /// What is committed and was not told to who follows.
     inbox: Vec<Told>,
@@ -92,7 +98,6 @@ enum Told {
 /// What is to be done without a lock.
 struct Work {
     frames: Vec<(NodeId, Bytes)>,
-    here: Vec<Request>,
     looks: Vec<(u64, Look)>,
     answers: Vec<(Reply, catalog::shared::Said)>,
 }
@@ -122,6 +127,7 @@ impl SharedCatalog {
             hosted: OnceLock::new(),
             state: Mutex::new(State {
                 requests: Requests::new(sender),
+                gathered: BTreeMap::new(),
                 holder: Holder::default(),
                 inbox: Vec::new(),
                 committed: 0,
@@ -245,12 +251,12 @@ impl SharedCatalog {
                 let node = from.0.into();
                 let sender = Sender { node, start };
                 match catalog::Request::decode(&request) {
-                    Some(request) => self.submit(vec![Request::Decide(Numbered {
+                    Some(request) => self.state().gather(Numbered {
                         sender,
                         number,
                         below,
                         request,
-                    })]),
+                    }),
                     None => tracing::error!(
                         area = "catalog",
                         "node {} asks the catalog for something that can't be read",
@@ -276,7 +282,7 @@ impl SharedCatalog {
                     };
                     match Mutant::LeaseUnproven.is_on() {
                         true => self.grant(question),
-                        false => self.submit(vec![Request::Prove(question)]),
+                        false => self.submit(term, vec![Request::Prove(question)]),
                     }
                 }
             }
@@ -295,12 +301,29 @@ impl SharedCatalog {
         }
     }
 
-    /// Has this decided if this node leads; otherwise nothing comes of it, and whoever asked asks again.
-    fn submit(&self, requests: Vec<Request>) {
-        if let Some(hosted) = self.hosted.get()
-            && let Some(term) = hosted.term()
-        {
+    /// Has this decided if this node leads in this term; otherwise nothing comes of it, and whoever asked asks again.
+    fn submit(&self, term: u64, requests: Vec<Request>) {
+        if let Some(hosted) = self.hosted.get() {
             hosted.submit_in(term, self.groups.node().now(), requests);
+        }
+    }
+
+    /// Decides what was gathered, unless something that was decided before is not committed: then whatever tells of that
+    /// commit looks here again.
+    fn decide_gathered(&self, hosted: &Hosted<CatalogMember>, term: Option<u64>) {
+        let Some(term) = term else {
+            self.state().gathered.clear();
+            return;
+        };
+        let decided = hosted.inspect(|machine| machine.shared().version());
+        let mut state = self.state();
+        if decided.is_none_or(|decided| decided > state.committed) {
+            return;
+        }
+        let gathered = mem::take(&mut state.gathered);
+        drop(state);
+        if !gathered.is_empty() {
+            self.submit(term, gathered.into_values().map(Request::Decide).collect());
         }
     }
 
@@ -428,6 +451,7 @@ impl SharedCatalog {
             self.fresh_until.store(fresh_until, Ordering::Release);
             drop(state);
             self.carry(work);
+            self.decide_gathered(hosted, term);
             if !self.called.load(Ordering::SeqCst) {
                 return;
             }
@@ -437,9 +461,6 @@ impl SharedCatalog {
     fn carry(&self, work: Work) {
         for (to, frame) in work.frames {
             self.links.send(to, frame);
-        }
-        if !work.here.is_empty() {
-            self.submit(work.here);
         }
         for (reply, said) in work.answers {
             reply(said);
@@ -463,6 +484,13 @@ impl SharedCatalog {
 }
 
 impl State {
+    /// This is to be decided, if this node leads.
+    fn gather(&mut self, asked: Numbered) {
+        if self.gathered.len() < MOST_GATHERED {
+            self.gathered.insert((asked.sender, asked.number), asked);
+        }
+    }
+
     /// Who follows was told this.
     fn happened(&mut self, happened: Happened) {
         let Happened {
@@ -518,11 +546,10 @@ impl State {
             }
         }
         let mut frames: Vec<(NodeId, Bytes)> = Vec::new();
-        let mut here = Vec::new();
         if let Some(leader) = self.leader {
             let asked = self.requests.send(now);
             match leader == me {
-                true => here.extend(asked.into_iter().map(Request::Decide)),
+                true => asked.into_iter().for_each(|asked| self.gather(asked)),
                 false => frames.extend(asked.iter().filter_map(framed).map(|frame| (leader, frame))),
             }
             if leader != me && self.version > self.told {
@@ -544,7 +571,6 @@ impl State {
         let answers = self.requests.answers(now);
         Work {
             frames,
-            here,
             looks,
             answers,
         }
