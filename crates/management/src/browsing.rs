@@ -140,7 +140,8 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let count = number(call, "count")?.unwrap_or(SHOWN.0).clamp(1, SHOWN.1);
     let truncate = number(call, "truncate")?.map_or(TRUNCATE.0, |bytes| bytes as usize);
-    let truncate = truncate.min(TRUNCATE.1);
+    // A node tells another one no more than goes into one answer, with all that JSON adds to it.
+    let truncate = truncate.min(if call.for_node { TOLD_BYTES } else { TRUNCATE.1 });
     let session = ApiSession::open(call)?;
     let now_ms = session.inner().now_ms();
     let start = start(call, count, now_ms)?;
@@ -168,8 +169,12 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
             return ControlFlow::Break(());
         }
         if filter.passes(seen, limits) {
-            bytes += seen.message.body.len().min(truncate);
-            shown.push(row(seen, base64, truncate, limits));
+            let row = row(seen, base64, truncate, limits);
+            bytes += match call.for_node {
+                true => row.to_string().len(),
+                false => seen.message.body.len().min(truncate),
+            };
+            shown.push(row);
         }
         ControlFlow::Continue(())
     });

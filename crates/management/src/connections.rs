@@ -190,7 +190,7 @@ fn close_all_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
     let questions = nodes.iter().map(|node| (node.clone(), closing(call)));
     let answers = others::ask(call, questions.collect());
     let mut told = nodes.into_iter().zip(answers);
-    match told.find(|(_, answer)| answer.is_none()) {
+    match told.find(|(_, answer)| answer.as_ref().is_none_or(|answer| answer.status != 204)) {
         None => Ok(Reply::empty(204)),
         Some((node, _)) => Err(Refusal::Unreachable(node)),
     }

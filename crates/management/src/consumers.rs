@@ -29,7 +29,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         call.vhost()?;
     }
     if call.for_node
-        && let Some(queue) = call.query.get("queue")
+        && let Some(queue) = call.json()?.get("queue").and_then(Value::as_str)
     {
         let rows = of_queue(call, call.part("vhost"), queue);
         return Ok(Reply::json(&rows.into()));

@@ -158,7 +158,12 @@ pub fn of_whoever_has_it(call: &Call<'_>, question: &Question) -> Result<Reply, 
     let nodes = running(call);
     let questions = nodes.iter().map(|node| (node.clone(), question.clone()));
     let answers = ask(call, questions.collect());
-    let known = answers.iter().flatten().find(|answer| answer.status != 404);
+    // An older node does not know what it is asked.
+    let known = answers.iter().flatten();
+    let known = known
+        .clone()
+        .find(|answer| !matches!(answer.status, 400 | 404))
+        .or_else(|| known.clone().find(|answer| answer.status == 400));
     if let Some(answer) = known {
         return Ok(answer.clone().into());
     }

@@ -150,16 +150,17 @@ fn add_others(call: &Call<'_>, vhosts: &[&Arc<Vhost>], overview: &mut Value) {
     };
     for (_, told) in others::ask_all(call, &question) {
         for counted in ["queue_totals", "message_stats", "churn_rates"] {
-            others::add(&mut overview[counted], &told[counted]);
+            if let Some(sum) = overview.get_mut(counted) {
+                others::add(sum, &told[counted]);
+            }
         }
         for counted in ["connections", "channels", "consumers"] {
-            others::add(
-                &mut overview["object_totals"][counted],
-                &told["object_totals"][counted],
-            );
+            if let Some(sum) = overview["object_totals"].get_mut(counted) {
+                others::add(sum, &told["object_totals"][counted]);
+            }
         }
         for list in ["listeners", "contexts"] {
-            if let (Value::Array(known), Value::Array(more)) = (&mut overview[list], &told[list]) {
+            if let (Some(Value::Array(known)), Value::Array(more)) = (overview.get_mut(list), &told[list]) {
                 known.extend(more.iter().cloned());
             }
         }

@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::QUEUE_COUNTS;
-use crate::snapshot::Id;
+use crate::snapshot::{Elsewhere, Id};
 use crate::spread::{Place, Spread};
 use crate::text::encode;
 use crate::times;
@@ -101,7 +101,14 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let nodes = match detail {
         // What was declared is the same everywhere.
         Detail::Declared => Vec::new(),
-        _ => others::running(call),
+        // The same ones for each piece.
+        _ => {
+            let nodes = || Elsewhere {
+                nodes: others::running(call),
+                shares: Vec::new(),
+            };
+            call.snapshot.elsewhere.get_or_init(nodes).nodes.clone()
+        }
     };
     if nodes.is_empty() {
         return spread.list.reply(&call.query, call.cut, queues(), total);
@@ -321,7 +328,7 @@ pub fn from_its_node(call: &Call<'_>, queue: &QueueView) -> Option<(String, Answ
 /// Adds consumers of other nodes to what the queue's node tells of it, which is this one unless it has a name here.
 fn add_consumers(call: &Call<'_>, row: &mut Value, home: Option<&str>) {
     let question = Question {
-        query: vec![("queue".to_owned(), call.part("name").to_owned())],
+        body: json!({"queue": call.part("name")}),
         ..Question::get(format!(
             "/api/consumers/{}",
             encode(call.part("vhost").as_bytes())

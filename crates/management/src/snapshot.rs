@@ -3,8 +3,9 @@
 use broker::View;
 use broker::stats::{Channel, Connection, Consumer};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A channel and the connection that it is on.
 pub type OnConnection = (Arc<Connection>, Arc<Channel>);
@@ -52,6 +53,8 @@ pub struct Snapshot {
     pub consumers: OnceLock<Vec<Arc<Consumer>>>,
     /// What other nodes have of the list that is asked for.
     pub elsewhere: OnceLock<Elsewhere>,
+    /// Those that said nothing when they were asked for rows of that list: they are not waited for again.
+    pub silent: Mutex<BTreeSet<String>>,
     /// An earlier piece of that list had a row.
     pub begun: AtomicBool,
 }
@@ -65,6 +68,7 @@ impl Snapshot {
             channels: OnceLock::new(),
             consumers: OnceLock::new(),
             elsewhere: OnceLock::new(),
+            silent: Mutex::default(),
             begun: AtomicBool::new(false),
         }
     }

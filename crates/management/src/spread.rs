@@ -10,6 +10,7 @@ use crate::reply::Reply;
 use crate::snapshot::{Elsewhere, Id, Share};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 /// So many rows of a list without pages are made at a time.
 const BATCH: usize = 256;
@@ -177,6 +178,17 @@ impl<T> Spread<'_, T> {
                 Place::Elsewhere(node, ..) => open[*node].push(at),
             }
         }
+        let mut silent = self
+            .call
+            .snapshot
+            .silent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (node, wanted) in nodes.iter().zip(&mut open) {
+            if silent.contains(node) {
+                wanted.clear();
+            }
+        }
         let id = |at: &usize| match &places[*at] {
             Place::Own(_) => None,
             Place::Elsewhere(_, id, _) => Some(*id),
@@ -194,6 +206,9 @@ impl<T> Spread<'_, T> {
             });
             let answers = others::ask(self.call, questions.collect());
             for (node, answer) in asked.into_iter().zip(answers) {
+                if answer.is_none() {
+                    silent.insert(nodes[node].clone());
+                }
                 let mut found = answer.and_then(|answer| answer.found()).unwrap_or_default();
                 let told = found.get_mut("rows").and_then(Value::as_array_mut);
                 let told = told.map(std::mem::take).unwrap_or_default();
@@ -283,7 +298,12 @@ impl<T> Spread<'_, T> {
             if bytes >= TOLD {
                 break;
             }
-            let key = sort.map_or(Value::Null, |path| self.list.key(&item, path));
+            // Of objects and lists nothing but their kind counts in the order.
+            let key = match sort.map_or(Value::Null, |path| self.list.key(&item, path)) {
+                Value::Object(_) => json!({}),
+                Value::Array(_) => json!([]),
+                key => key,
+            };
             let entry = json!([(self.id)(&item), key]);
             bytes += entry.to_string().len();
             entries.push(entry);

@@ -43,10 +43,12 @@ pub const ROUTES: &[Route] = &[
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples(BAD_RANGE)?;
-    let seen = |vhost: &&Arc<Vhost>| call.is_monitor() || call.may_enter(&vhost.name);
-    let vhosts: Vec<_> = call.view.vhosts().filter(seen).collect();
+    let vhosts = call.watched_vhosts()?;
     let total = vhosts.len();
-    let told: Vec<BTreeMap<String, Value>> = told(call).into_iter().map(by_name).collect();
+    // Others do not know what the asker may see: tokens and other backends say so.
+    let names: Vec<&str> = vhosts.iter().map(|vhost| &*vhost.name).collect();
+    let told = told(call, json!({"vhosts": names})).into_iter();
+    let told: Vec<BTreeMap<String, Value>> = told.map(by_name).collect();
     let list = List {
         name: &|vhost: &&Arc<Vhost>| &vhost.name,
         row: &|vhost: &&Arc<Vhost>| {
@@ -64,12 +66,13 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
     call.check_samples("bad_request")?;
     let mut row = row(call, vhost);
-    told(call).iter().for_each(|other| others::add(&mut row, other));
+    let told = told(call, Value::Null);
+    told.iter().for_each(|other| others::add(&mut row, other));
     Ok(object(&call.query, row))
 }
 
 /// What other nodes count in the virtual hosts that the request is about.
-fn told(call: &Call<'_>) -> Vec<Value> {
+fn told(call: &Call<'_>, body: Value) -> Vec<Value> {
     let question = Question::again(call);
     // Of each virtual host they tell what they count alone.
     let query = question.query.into_iter();
@@ -77,6 +80,7 @@ fn told(call: &Call<'_>) -> Vec<Value> {
     let columns = ("columns".to_owned(), FIGURES.to_owned());
     let question = Question {
         query: query.chain([columns]).collect(),
+        body,
         ..question
     };
     let told = others::ask_all(call, &question).into_iter();

@@ -142,6 +142,8 @@ struct Round<'a> {
     letters: &'a DeadLetters,
     number: u64,
     now: Timestamp,
+    /// The messages are still in their queue, and can be handed over again. What a full queue refused is in none.
+    stays: bool,
 }
 
 /// The batch that is being put together: messages for the same queues.
@@ -220,6 +222,7 @@ impl Publishing {
             letters: &letters,
             number,
             now: broker.node().now(),
+            stays: letters.pieces.iter().all(|piece| piece.first > 0),
         };
         let mut batch = Batch::default();
         for (part, first) in letters.pieces.iter().flat_map(parts) {
@@ -321,21 +324,29 @@ impl Publishing {
         });
     }
 
-    /// Makes the batch one for these queues. False if one of them cannot be reached: the letter waits where it died, for if it
-    /// went to the others now, it would come to them once more with each try.
+    /// Makes the batch one for these queues. False if it goes to none now. If one of them cannot be reached the letter waits
+    /// where it died, for if it went to the others now, it would come to them once more with each try; but not for a queue
+    /// that is gone with its node's run.
     fn open_batch(
         &mut self,
         round: &Round<'_>,
         batch: &mut Batch,
-        queues: SmallVec<[QueueId; 8]>,
+        mut queues: SmallVec<[QueueId; 8]>,
         persistent: bool,
         seq: Seq,
     ) -> bool {
+        queues.retain(|id| {
+            let handle = round.broker.queues().get(*id);
+            !handle.is_some_and(|handle| handle.is_lost_for_good())
+        });
+        if queues.is_empty() {
+            return false;
+        }
         let is_lost = |id: &QueueId| {
             let handle = round.broker.queues().get(*id);
             handle.is_some_and(|handle| handle.is_without_owner())
         };
-        if queues.iter().any(is_lost) {
+        if round.stays && queues.iter().any(is_lost) {
             if let Some(open) = self.open.get_mut(&round.number) {
                 open.postpone(seq);
             }
@@ -455,7 +466,8 @@ impl Open {
     fn postpone(&mut self, seq: Seq) {
         if !self.failed.contains(seq) {
             self.failed.push(seq);
-            self.letters -= 1;
+            // What a delayed exchange had kept was not counted.
+            self.letters = self.letters.saturating_sub(1);
         }
     }
 

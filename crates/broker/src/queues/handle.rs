@@ -67,6 +67,11 @@ impl Handle {
         matches!(self, Self::WithoutOwner(_))
     }
 
+    /// The same, and they never will be: they were gone with the node's run.
+    pub fn is_lost_for_good(&self) -> bool {
+        matches!(self, Self::WithoutOwner(known) if !known.is_durable())
+    }
+
     /// Has the request handled by whoever turns the queue.
     #[inline]
     pub fn submit(&self, request: Request) {

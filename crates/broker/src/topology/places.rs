@@ -49,7 +49,9 @@ impl Topology {
             _ => return Ok(()),
         };
         let is_reached = |node: &NodeId| self.peers.get().is_some_and(|peers| peers.reach(*node).is_some());
-        let take = view.nodes().filter(|(_, known)| known.takes_queues);
+        let take = view
+            .nodes()
+            .filter(|(_, known)| known.takes_queues && !known.is_forgotten());
         *homes = take.map(|(node, _)| *node).filter(is_reached).collect();
         if homes.is_empty() && !needs_none {
             // RabbitMQ's words for a queue that another node could not make.

@@ -55,6 +55,10 @@ impl<R> Catalog<R> {
         arguments::check_exchange(&arguments, &name, vhost)?;
         kind.check_arguments(&arguments)
             .map_err(|text| Refusal::InvalidExchange { text })?;
+        let keeps = kind.keeps().map(|kept| (kept, self.home(&homes, by.node)));
+        if let Some((_, home)) = keeps {
+            self.check_home(home)?;
+        }
         let declared = DeclaredExchange {
             vhost: vhost.clone(),
             name: name.into(),
@@ -65,9 +69,8 @@ impl<R> Catalog<R> {
             arguments: Arc::new(arguments),
         };
         self.record(Record::ExchangeDeclared(declared.clone()), turn);
-        if let Some(kind) = kind.keeps() {
-            let home = self.home(&homes, by.node);
-            self.create_own(&declared, kind, home, turn);
+        if let Some((kept, home)) = keeps {
+            self.create_own(&declared, kept, home, turn);
         }
         Ok(Answer::Done)
     }

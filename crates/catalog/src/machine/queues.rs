@@ -1,7 +1,7 @@
 //! Declaring and deleting queues.
 
 use super::{Catalog, Turn, check_length};
-use crate::node::{Incarnation, Lifetime, NodeConnection, NodeId};
+use crate::node::{Incarnation, Lifetime, Node, NodeConnection, NodeId};
 use crate::queue::server_name;
 use crate::request::strip;
 use crate::{
@@ -60,6 +60,7 @@ impl<R> Catalog<R> {
         }
         let kind = arguments::kind_of(&arguments);
         arguments::check_queue(kind, &arguments, &name, vhost)?;
+        self.check_home(home)?;
         let id = QueueId(self.next_queue);
         let queue = Arc::new(Queue {
             id,
@@ -80,7 +81,24 @@ impl<R> Catalog<R> {
     /// lowest number.
     pub(super) fn home(&self, homes: &[NodeId], asking: NodeId) -> NodeId {
         let queues = |node: &&NodeId| (self.homes.get(*node).copied().unwrap_or_default(), **node);
-        homes.iter().min_by_key(queues).copied().unwrap_or(asking)
+        let lasts = |node: &&NodeId| !self.view.nodes.get(*node).is_some_and(Node::is_forgotten);
+        homes
+            .iter()
+            .filter(lasts)
+            .min_by_key(queues)
+            .copied()
+            .unwrap_or(asking)
+    }
+
+    /// # Errors
+    /// Nothing new has its home there: it would be gone with the node.
+    pub(super) fn check_home(&self, home: NodeId) -> Result<(), Refusal> {
+        match self.view.nodes.get(&home).filter(|known| known.is_forgotten()) {
+            Some(gone) => Err(Refusal::NodeForgotten {
+                name: gone.name.to_string(),
+            }),
+            None => Ok(()),
+        }
     }
 
     fn run_of(&self, home: NodeId, asking: Incarnation) -> Incarnation {
@@ -232,6 +250,29 @@ mod tests {
             Answer::Queue(queue) => queue,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_node_that_was_forgotten_is_no_home_of_anything_new() {
+        let mut catalog = three();
+        let node = NodeId(3);
+        let join = Request::JoinNode {
+            name: "n3@a".into(),
+            joined: crate::node::Joined {
+                port: 25_672,
+                token: [3; 16],
+            },
+        };
+        ask(&mut catalog, join);
+        ask(&mut catalog, Request::ForgetNode { node });
+        assert_eq!(declare(&mut catalog, "a", false, &[2]).home, NodeId(2));
+        assert_eq!(
+            declare(&mut catalog, "b", false, &[3, 2]).home,
+            NodeId(2),
+            "though it has the fewest"
+        );
+        assert!(catalog.check_home(node).is_err());
+        assert!(catalog.check_home(NodeId(2)).is_ok());
     }
 
     #[test]

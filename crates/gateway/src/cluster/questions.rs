@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use protocol::link::Lane;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -271,7 +272,15 @@ impl Questions {
                 continue;
             };
             drop(state);
-            self.reply(from, head, Some(answerer(&question)));
+            // There is no other thread that would go on in its place.
+            let answer = catch_unwind(AssertUnwindSafe(|| answerer(&question)));
+            if answer.is_err() {
+                tracing::error!(
+                    area = "cluster",
+                    "a question of another node could not be answered: this is a fault of the broker"
+                );
+            }
+            self.reply(from, head, answer.ok());
             state = self.state();
         }
     }

@@ -242,7 +242,7 @@ impl Lane {
             let failures = left.failures + 1;
             let ticket_later = left.of(&later, left.attempts, failures);
             self.leaving.failed.insert(ticket, (at_ms, ticket_later));
-            self.leaving.look_when();
+            self.leaving.retry_ms = self.leaving.retry_ms.min(at_ms);
         }
         if !again.is_empty() {
             self.hand_on(left.of(&again, left.attempts + 1, left.failures), outcome);

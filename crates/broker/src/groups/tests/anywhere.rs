@@ -9,7 +9,7 @@ use model::properties::Properties;
 use model::{
     BlockBuilder, ConsumerId, Incarnation, Message, QueueSettings, Ranges, RouteBuf, Seq, Timestamp,
 };
-use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
+use queue::{Answer, ConsumerSettings, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -229,7 +229,8 @@ impl World {
     }
 
     fn obey(&mut self, id: u32, orders: Orders<Ends>) {
-        for effect in orders.effects {
+        let refused = orders.unreached.into_iter().map(Effect::Reject);
+        for effect in orders.effects.into_iter().chain(refused) {
             assert!(deliver(effect).is_ok());
         }
         orders
