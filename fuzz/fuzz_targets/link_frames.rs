@@ -21,7 +21,7 @@ fn greeting(name: &str, dials: bool) -> Greeting {
         clock_ms: 1_000_000_000,
         challenge: [u8::from(dials); 32],
         dialled: dials.then_some(Dialled {
-            lane: Lane::Consensus,
+            lane: Some(Lane::Consensus),
             number: 1,
             knows: LinkNumber::default(),
         }),
