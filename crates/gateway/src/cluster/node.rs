@@ -318,15 +318,18 @@ impl Cluster {
 }
 
 /// The members, and those who are none any more and still vote about the catalog: without them that they leave may never
-/// be decided.
+/// be decided. But not one whose name a member has: that is the same machine, which has lost what it was or was reset.
 fn with_leaving(known: &[Peer], members: &[Peer], running: Option<&Running>) -> Vec<Peer> {
     let status = running.and_then(|running| running.groups.status(CATALOG_GROUP));
     let votes = |peer: &&Peer| {
         let mut all = status.iter().flat_map(|status| status.members.members());
         all.any(|member| member.node == peer.node)
     };
-    let is_member = |peer: &Peer| members.iter().any(|member| member.node == peer.node);
-    let leaving = known.iter().filter(|peer| !is_member(peer)).filter(votes);
+    let is_gone = |peer: &&Peer| {
+        let mut all = members.iter();
+        all.all(|member| member.node != peer.node && member.name != peer.name)
+    };
+    let leaving = known.iter().filter(is_gone).filter(votes);
     members.iter().chain(leaving).cloned().collect()
 }
 
