@@ -63,6 +63,9 @@ struct Doorway {
 struct Said {
     /// How often it said that it is in no cluster.
     alone: u64,
+    /// It was let in, but had said so meanwhile. Until it knows more it says nothing: two nodes that ask each other whenever they ask
+    /// to be let in would keep each other out for ever.
+    is_expecting: bool,
     /// It has begun a cluster, or is let in: it does not say so any more.
     is_decided: bool,
 }
@@ -78,7 +81,7 @@ impl Receiver for Doorway {
 
     fn asked(&self, _: &str, _: Bytes, reply: Reply) {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = match said.is_decided {
+        let answer = match said.is_decided || said.is_expecting {
             true => Answer::NotNow,
             false => {
                 said.alone += 1;
@@ -104,10 +107,17 @@ impl Doorway {
         drop(waited);
     }
 
+    /// It was not let in after all.
+    fn expect_nothing(&self) {
+        let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        said.is_expecting = false;
+    }
+
     /// From now on nobody is told that this node is in no cluster. False if somebody was since that number.
     fn decide(&self, since: Option<u64>) -> bool {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if since.is_some_and(|since| since != said.alone) {
+            said.is_expecting = true;
             return false;
         }
         said.is_decided = true;
@@ -154,6 +164,7 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
             Outcome::Joins(_) => {}
             Outcome::Ends(why) => return Err(why),
             Outcome::Waits(why) => {
+                doorway.expect_nothing();
                 if said.is_none_or(|at: Instant| at.elapsed() >= SAYS_EVERY) {
                     let seconds = begun.elapsed().as_secs();
                     tracing::info!(area = "cluster", "waiting for a cluster, for {seconds} s: {why}");
@@ -343,12 +354,24 @@ mod tests {
     }
 
     #[test]
-    fn who_has_said_that_it_is_alone_takes_no_earlier_answer() {
+    fn who_has_said_that_it_is_alone_takes_no_earlier_answer_and_the_next_one_whoever_asks_meanwhile() {
         let doorway = Doorway::default();
+        let ask = || doorway.asked("n1@h", Bytes::new(), Reply::new().0);
         let since = doorway.alone();
-        let (reply, _) = Reply::new();
-        doorway.asked("n1@h", Bytes::new(), reply);
+        ask();
         assert!(!doorway.decide(Some(since)));
-        assert!(doorway.decide(Some(doorway.alone())));
+        let since = doorway.alone();
+        ask();
+        assert!(doorway.decide(Some(since)));
+        let doorway = Doorway::default();
+        let ask = || doorway.asked("n1@h", Bytes::new(), Reply::new().0);
+        ask();
+        assert!(!doorway.decide(Some(0)));
+        doorway.expect_nothing();
+        ask();
+        assert!(
+            !doorway.decide(Some(1)),
+            "it was not let in, and has said so again"
+        );
     }
 }
