@@ -346,7 +346,7 @@ mod tests {
         let closing = stage.session.close().unwrap();
         assert!(!closing.poll(Waker::noop()));
         assert!(stage.late.give_up_next());
-        stage.broker.node().pager.wait();
+        stage.late.wait();
         assert!(!closing.poll(Waker::noop()), "others are asked again");
         assert!(stage.late.decide_next(&stage.broker));
         stage.broker.node().pager.wait();
