@@ -32,9 +32,8 @@ impl Batches for Change {
         groups.node().pager.write(move |_| {
             // The batch has forgotten what it had; this takes it out of memory.
             handover::forget(&self.groups, self.group, None);
-            if let Some(contents) = self.contents.get() {
-                self.successor.begin(*contents);
-            }
+            // It may be synced before whoever wrote it has said where it is.
+            self.successor.begin(*self.contents.wait());
         });
     }
 }

@@ -94,9 +94,8 @@ impl Batches for Change {
         let Some(queue) = self.queue.upgrade() else { return };
         let node = queue.node().clone();
         node.pager.write(move |_| {
-            if let Some(contents) = self.contents.get() {
-                self.heir.begin(*contents);
-            }
+            // It may be synced before whoever wrote it has said where it is.
+            self.heir.begin(*self.contents.wait());
             queue.lock().handed_over();
         });
     }

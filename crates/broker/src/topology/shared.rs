@@ -55,9 +55,10 @@ impl Batches for HandedOver {
     fn synced(self: Arc<Self>, _: u64) {
         let groups = self.groups.clone();
         groups.node().pager.write(move |_| {
-            let Some(written) = self.written.get() else { return };
+            // It may be synced before whoever wrote it has said where it is.
+            let written = *self.written.wait();
             let (identity, act) = (self.identity.clone(), self.shared.act());
-            match handover::open::<CatalogMember>(&self.groups, identity, (), *written, act) {
+            match handover::open::<CatalogMember>(&self.groups, identity, (), written, act) {
                 Ok(member) => self.shared.opened(member),
                 Err(why) => tracing::error!(
                     area = "catalog",
