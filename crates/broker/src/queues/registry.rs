@@ -40,6 +40,16 @@ impl Registry {
             .insert(handle.id(), handle);
     }
 
+    /// The queues that live on other nodes, whether these can be reached or not.
+    pub fn away(&self) -> Vec<Arc<catalog::Queue>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        let away = handles.values().filter_map(|handle| match handle {
+            Handle::Here(_) => None,
+            Handle::Elsewhere(known, _) | Handle::WithoutOwner(known) => Some(known.clone()),
+        });
+        away.collect()
+    }
+
     /// The queue is in another place than before, unless it is deleted.
     pub fn replace(&self, handle: Handle) {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);

@@ -66,7 +66,10 @@ impl Topology {
                     self.count(&known, |churn| &churn.queues_created);
                     match queue_type(known.kind).filter(|_| self.is_here(&known)) {
                         Some(made) => drop(self.start_queue(&known, made, view.settings(&known), None)),
-                        None => self.registry.insert(self.away(&known)),
+                        None => {
+                            let _reaching = self.reaching();
+                            self.registry.insert(self.away(&known));
+                        }
                     }
                 }
                 Order::Stop(known) if self.caches.remove(known.id) => {

@@ -112,6 +112,8 @@ pub struct Topology {
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
     /// The other nodes; nobody, before this node joins them.
     peers: OnceLock<Arc<dyn Peers>>,
+    /// Held by whoever finds out that a node can be reached, or not, until the handles say so.
+    reaching: Mutex<()>,
 }
 
 impl Topology {
@@ -135,6 +137,7 @@ impl Topology {
             leader: OnceLock::new(),
             shared: OnceLock::new(),
             peers: OnceLock::new(),
+            reaching: Mutex::default(),
             registry,
             node,
             caches,

@@ -3,12 +3,18 @@
 use super::Topology;
 use crate::queues::{Handle, Peers};
 use catalog::{ExchangeKind, NodeId, Refusal, Request};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
     /// True if the queue lives on this node.
     pub(crate) fn is_here(&self, known: &catalog::Queue) -> bool {
         known.home == self.incarnation().node
+    }
+
+    /// To be held from when it is found out whether a node can be reached until the handle is where others find it: else one
+    /// that is made while a link comes up would never follow it.
+    pub(super) fn reaching(&self) -> MutexGuard<'_, ()> {
+        self.reaching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The handle of a queue that lives on another node.
@@ -74,10 +80,9 @@ impl Topology {
 
     /// See [`crate::Broker::follow_peers`].
     pub fn follow_peers(&self) {
-        let view = self.view();
-        let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-        for known in all.filter(|known| !self.is_here(known)) {
-            self.registry.replace(self.away(known));
+        let _reaching = self.reaching();
+        for known in self.registry.away() {
+            self.registry.replace(self.away(&known));
         }
     }
 }
