@@ -19,6 +19,7 @@ class Ledger:
         self.confirmed: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.acked: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.given: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.consumers: dict[str, list[Session]] = defaultdict(list)
         self.lost: list[str] = []
         self.invented: list[str] = []
         self.disordered: list[str] = []
@@ -63,6 +64,14 @@ class Ledger:
     def session(self, queue: str, ordered: bool = True) -> Session:
         return Session(self, queue, ordered)
 
+    def session_among_others(self, queue: str) -> Session:
+        """One of several consumers: order is judged as long as the queue has had no other one."""
+        session = Session(self, queue)
+        self.consumers[queue].append(session)
+        for consumer in self.consumers[queue]:
+            consumer.is_alone = len(self.consumers[queue]) == 1
+        return session
+
     def judge_drained(self, queue: str, seen: set[tuple[int, int]]) -> None:
         """After everything was consumed: each confirmed message that was not acknowledged must have come."""
         for publisher, number in sorted(self.confirmed[queue] - self.acked[queue] - seen):
@@ -74,15 +83,18 @@ class Ledger:
         self.confirmed.clear()
         self.acked.clear()
         self.given.clear()
+        self.consumers.clear()
 
 
 class Session:
-    """One consumer's view of one queue between two crashes: order and duplicates are judged within it."""
+    """One consumer's view of one queue between two crashes: order and duplicates are judged within it. Another consumer may give back what
+    came before, whether anybody has seen it or not."""
 
     def __init__(self, ledger: Ledger, queue: str, ordered: bool = True):
         self.ledger = ledger
         self.ordered = ordered
         self.queue = queue
+        self.is_alone = True
         self.last: dict[int, int] = {}
         self.seen: set[tuple[int, int]] = set()
 
@@ -94,7 +106,7 @@ class Session:
         publisher, number = message
         if self.ordered and message in self.seen:
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")
-        elif self.ordered and number < self.last.get(publisher, -1):
+        elif self.ordered and self.is_alone and number < self.last.get(publisher, -1):
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
         if self.ordered and not redelivered and message in self.ledger.given[self.queue]:
             self.ledger.unmarked.append(f"{self.queue}: message {number} of publisher {publisher} came again, not marked as redelivered")
