@@ -95,9 +95,7 @@ impl<R> Catalog<R> {
     }
 
     fn vhost(&self, name: &str) -> Result<&Arc<Vhost>, Refusal> {
-        self.view
-            .vhost(name)
-            .ok_or_else(|| Refusal::NoVhost { vhost: name.into() })
+        self.view.find_vhost(name)
     }
 
     /// The sources of bindings to `destination` that would go with their last binding.
@@ -180,6 +178,9 @@ impl<R> Machine for Catalog<R> {
 
 impl<R> Catalog<R> {
     fn decide(&mut self, request: Request, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        if let Some(known) = request.look(&self.view) {
+            return known;
+        }
         match request {
             Request::CreateVhost { name } => self.create_vhost(name, turn),
             Request::DeleteVhost { name } => self.delete_vhost(name, turn),

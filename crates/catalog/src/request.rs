@@ -5,7 +5,8 @@ mod codec;
 use crate::exchange::is_reserved;
 use crate::node::{Incarnation, Joined, NodeConnection, NodeId};
 use crate::{
-    Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record, Refusal,
+    Answer, Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record,
+    Refusal, View,
 };
 use model::QueueId;
 use model::table::{Table, Value};
@@ -221,6 +222,28 @@ impl Request {
     /// This request, of somebody who is answered by `reply`.
     pub fn asked_by<R>(self, reply: R) -> Asked<R> {
         Asked { reply, request: self }
+    }
+
+    /// True if it changes nothing and only asks what there is: a passive declaration.
+    pub fn is_question(&self) -> bool {
+        match self {
+            Self::DeclareQueue { declare, .. } => declare.passive,
+            Self::DeclareExchange { declare, .. } => declare.passive,
+            _ => false,
+        }
+    }
+
+    /// What a question is answered where this exists; `None` if it is none.
+    pub fn look(&self, view: &View) -> Option<Result<Answer, Refusal>> {
+        match self {
+            Self::DeclareQueue {
+                vhost, declare, by, ..
+            } if declare.passive => Some(view.find_queue(vhost, &strip(&declare.name), *by)),
+            Self::DeclareExchange { vhost, declare, .. } if declare.passive => {
+                Some(view.find_exchange(vhost, &strip(&declare.name)))
+            }
+            _ => None,
+        }
     }
 
     /// What RabbitMQ refuses before it looks at permissions and at what exists. Handling checks this again.

@@ -1,10 +1,11 @@
 //! What exists at one moment.
 
 use crate::arguments::queue_settings;
-use crate::node::{Incarnation, Node, NodeId};
+use crate::node::{Incarnation, Node, NodeConnection, NodeId};
 use crate::routing::Envelope;
 use crate::{
-    AuthRefusal, Binding, Exchange, Name, Permission, Queue, Quota, TopicPermission, User, Verb, Vhost,
+    Answer, AuthRefusal, Binding, Exchange, Name, Permission, Queue, Quota, Refusal, TopicPermission, User,
+    Verb, Vhost,
 };
 use imbl::{OrdMap, OrdSet};
 use model::table::Value;
@@ -75,6 +76,33 @@ impl View {
     /// A queue.
     pub fn queue(&self, vhost: &str, name: &str) -> Option<&Arc<Queue>> {
         self.vhost(vhost)?.queue(name)
+    }
+
+    /// What `queue.declare` answers this connection if it is passive.
+    pub(crate) fn find_queue(&self, vhost: &Name, name: &str, by: NodeConnection) -> Result<Answer, Refusal> {
+        let queue = self.find_vhost(vhost)?.queue(name);
+        let queue = queue.ok_or_else(|| Refusal::NoQueue {
+            queue: name.to_owned(),
+            vhost: vhost.to_string(),
+        })?;
+        queue.check_exclusive(by)?;
+        Ok(Answer::Queue(queue.clone()))
+    }
+
+    /// What `exchange.declare` answers if it is passive.
+    pub(crate) fn find_exchange(&self, vhost: &Name, name: &str) -> Result<Answer, Refusal> {
+        match self.find_vhost(vhost)?.exchange(name) {
+            Some(_) => Ok(Answer::Done),
+            None => Err(Refusal::NoExchange {
+                exchange: name.to_owned(),
+                vhost: vhost.to_string(),
+            }),
+        }
+    }
+
+    pub(crate) fn find_vhost(&self, name: &str) -> Result<&Arc<Vhost>, Refusal> {
+        self.vhost(name)
+            .ok_or_else(|| Refusal::NoVhost { vhost: name.into() })
     }
 
     /// All exchanges of a virtual host, by name.

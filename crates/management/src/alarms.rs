@@ -1,4 +1,4 @@
-//! `/api/leveret/alarms`: what blocks publishers on the whole node, for whoever may use the API: each page says so.
+//! `/api/leveret/alarms`: what holds up publishers on the whole node, for whoever may use the API: each page says so.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -15,7 +15,11 @@ pub const ROUTES: &[Route] = &[Route {
 }];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let mut alarms = in_force(&call.api.options.node, &call.api.broker.status());
+    let (node, broker) = (&call.api.options.node, &call.api.broker);
+    let mut alarms = in_force(node, &broker.status());
+    if broker.is_cut_off() {
+        alarms.insert(0, json!({"node": node, "resource": "majority"}));
+    }
     for (_, told) in others::ask_all(call, &Question::again(call)) {
         alarms.extend(told.as_array().into_iter().flatten().cloned());
     }

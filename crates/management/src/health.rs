@@ -169,14 +169,20 @@ fn below_connection_limit(call: &Call<'_>) -> Result<Reply, Refusal> {
     })
 }
 
-/// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody.
+/// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody, and one without a majority
+/// lets nobody publish.
 fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
     let broker = &call.api.broker;
-    Ok(match (broker.status().log_failed, broker.takes_clients()) {
-        (true, _) => failed(json!({"reason": "the write-ahead log failed"})),
-        (false, false) => failed(json!({"reason": "this rabbit node is not currently available to serve"})),
-        (false, true) => ok(),
-    })
+    let reason = if broker.status().log_failed {
+        "the write-ahead log failed"
+    } else if !broker.takes_clients() {
+        "this rabbit node is not currently available to serve"
+    } else if broker.is_cut_off() {
+        "this node reaches no majority of the cluster's nodes: nothing can be published or declared through it"
+    } else {
+        return Ok(ok());
+    };
+    Ok(failed(json!({"reason": reason})))
 }
 
 /// Alarms of all nodes that answer.

@@ -70,6 +70,10 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         )));
     }
     let session = ApiSession::open(call)?;
+    session
+        .inner()
+        .may_route(CHANNEL)
+        .map_err(|refusal| with_code(&refusal))?;
     let mut publisher = session.inner().publisher(CHANNEL, 1);
     let route = RouteBuf::new(
         real_name(call.part("exchange")).as_bytes(),

@@ -313,7 +313,11 @@ impl Work<'_> {
     /// Publishes messages and waits for their confirms. Returns which have arrived; also if one was refused for a reason that
     /// holds for all.
     fn publish(&self, messages: &[&Picked], outcome: &mut Outcome) -> Result<Ranges, (Ranges, Refusal)> {
-        let mut publisher = self.session.inner().publisher(CHANNEL, 1);
+        let session = self.session.inner();
+        session
+            .may_route(CHANNEL)
+            .map_err(|refusal| (Ranges::default(), told(&refusal)))?;
+        let mut publisher = session.publisher(CHANNEL, 1);
         let mut awaited = Unconfirmed::default();
         // By confirm number less one.
         let mut arrived: Vec<bool> = Vec::new();

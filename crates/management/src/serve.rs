@@ -46,6 +46,9 @@ const CONNECTIONS: usize = 1024;
 /// How long a login waits for its refusal when too many others wait for their turn.
 const REFUSAL_DELAY: Duration = Duration::from_secs(1);
 
+/// Marks an answer of a node that may know less than others: see [`broker::Broker::is_stale`].
+const STALE: HeaderName = HeaderName::from_static("x-leveret-stale");
+
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
 
@@ -226,6 +229,11 @@ async fn below_prefix(
         prefix::PathMatch::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
     }
     let mut answer = answer(request, peer, api.clone(), stop).await;
+    if api.broker.is_stale() {
+        answer
+            .headers_mut()
+            .insert(STALE, HeaderValue::from_static("true"));
+    }
     for (name, value) in &api.options.headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             answer.headers_mut().insert(*name, value);

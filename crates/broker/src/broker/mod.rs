@@ -327,6 +327,13 @@ impl Broker {
         self.topology.is_stale()
     }
 
+    /// Whether that has been so for two seconds: this node reaches no majority of the cluster's. What exists can't be changed through
+    /// it, and nothing published.
+    pub fn is_cut_off(&self) -> bool {
+        let shared = self.topology.shared();
+        shared.is_some_and(|shared| shared.is_cut_off())
+    }
+
     /// This node belongs to others from now on. May be called once.
     pub fn join(&self, peers: Arc<dyn Peers>) {
         self.replies.join(peers.clone());

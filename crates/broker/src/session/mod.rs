@@ -2,6 +2,7 @@
 
 pub mod declare;
 pub mod login;
+mod routable;
 mod undecided;
 
 use crate::broker::Broker;

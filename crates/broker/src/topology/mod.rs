@@ -89,10 +89,13 @@ pub struct Told {
     pub stats: Arc<stats::Registry>,
 }
 
+/// What exists as everybody else sees it.
+type Published = RwLock<Arc<View>>;
+
 /// The catalog's host and the published view.
 pub struct Topology {
     host: Mutex<Host<Catalog<u64>, CatalogJournal>>,
-    view: RwLock<Arc<View>>,
+    view: Arc<Published>,
     generation: AtomicU64,
     queue_memory: AtomicUsize,
     registry: Arc<Registry>,
@@ -129,7 +132,7 @@ impl Topology {
         let view = Arc::new(machine.view());
         Self {
             generation: AtomicU64::new(view.generation()),
-            view: RwLock::new(view.clone()),
+            view: Arc::new(RwLock::new(view.clone())),
             host: Mutex::new(Host::new(machine, CatalogJournal::new(journal, node.clone()))),
             queue_memory: AtomicUsize::new(0),
             applied: Mutex::new(policies::of(&view)),
@@ -209,11 +212,27 @@ impl Topology {
         let user = actor.clone();
         match self.turn(asker, actor, request) {
             Ok(answered) => Decision::Made(answered),
-            Err(request) => self.ask_leader(user, &request),
+            Err(request) => self.ask_others(user, request),
         }
     }
 
-    /// Asks those who decide, which is not this node's catalog alone.
+    /// Asks those who decide, which is not this node's catalog alone; what changes nothing this node answers by itself, where it
+    /// may believe its copy.
+    fn ask_others(&self, user: Option<Arc<str>>, request: Request) -> Decision {
+        let Some(shared) = self.shared.get().filter(|_| request.is_question()) else {
+            return self.ask_leader(user, &request);
+        };
+        let (question, published) = (Arc::<Question>::default(), self.view.clone());
+        let look = move || {
+            let view = published.read().unwrap_or_else(PoisonError::into_inner).clone();
+            request.look(&view).unwrap_or_else(|| Err(no_answer()))
+        };
+        let asked = question.clone();
+        shared.read(Box::new(look), Box::new(move |said| asked.answer(said)));
+        Decision::Awaited(question)
+    }
+
+    /// Asks those who decide.
     fn ask_leader(&self, user: Option<Arc<str>>, request: &Request) -> Decision {
         let (Some(leader), Some(request)) = (self.leader.get(), request.encode()) else {
             let reason = "the request is too long for another node".into();

@@ -21,15 +21,6 @@ impl<R> Catalog<R> {
     ) -> Result<Answer, Refusal> {
         let name = strip(&wanted.name);
         let existing = self.vhost(vhost)?.exchange(&name);
-        if wanted.passive {
-            return match existing {
-                Some(_) => Ok(Answer::Done),
-                None => Err(Refusal::NoExchange {
-                    exchange: name,
-                    vhost: vhost.to_string(),
-                }),
-            };
-        }
         let Some(kind) = ExchangeKind::from_name(&wanted.kind) else {
             return Err(Refusal::UnknownExchangeType { kind: wanted.kind });
         };

@@ -21,7 +21,7 @@ impl<R> Catalog<R> {
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let mut name = strip(&wanted.name);
-        if name.is_empty() && !wanted.passive {
+        if name.is_empty() {
             name = server_name(unique);
         }
         let home = self.home(&wanted.homes, by.incarnation.node);
@@ -33,21 +33,13 @@ impl<R> Catalog<R> {
         };
         let arguments = arguments::with_type(wanted.arguments);
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
-            if wanted.passive {
-                queue.check_exclusive(by)?;
-            } else if queue.exclusive_to() != wanted.exclusive.then_some(by) {
+            if queue.exclusive_to() != wanted.exclusive.then_some(by) {
                 // Also if the connection that has it asks for it not to be exclusive.
                 return Err(queue.locked());
             } else {
                 arguments::check_same_queue(queue, lifetime.is_durable(), wanted.auto_delete, &arguments)?;
             }
             return Ok(Answer::Queue(queue.clone()));
-        }
-        if wanted.passive {
-            return Err(Refusal::NoQueue {
-                queue: name,
-                vhost: vhost.to_string(),
-            });
         }
         check_length(&name)?;
         let at = self.vhost(vhost)?;

@@ -16,7 +16,7 @@ mod requests;
 pub use frame::{FRAME_LIMIT, Frame};
 pub use leases::{DRIFT_MS, LEASE_MS};
 pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
-pub use requests::{Look, Reply, TIMEOUT_MS};
+pub use requests::{Look, Reply, TIMEOUT_MS, nobody_knows};
 
 use super::hosted::{Act, Hosted};
 use super::node_groups::NodeGroups;
@@ -184,13 +184,20 @@ impl SharedCatalog {
     pub fn read(&self, look: Look, reply: Reply) {
         let now = self.now();
         self.state().requests.read(look, reply, now);
-        self.turn();
+        if self.is_fresh() {
+            self.turn();
+        }
     }
 
     /// Whether this node's copy may be believed: everything was applied here that anybody was told is done. Asked before the copy
     /// is looked at. One load and a look at the clock.
     pub fn is_fresh(&self) -> bool {
         self.now() < self.fresh_until.load(Ordering::Acquire)
+    }
+
+    /// Whether that has not been so for [`TIMEOUT_MS`]: this is no election, nobody who decides can be reached.
+    pub fn is_cut_off(&self) -> bool {
+        self.now() >= self.fresh_until.load(Ordering::Acquire) + TIMEOUT_MS
     }
 
     /// What this node has applied: the number of requests that were decided.

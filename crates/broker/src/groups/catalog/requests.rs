@@ -97,9 +97,11 @@ impl Requests {
 
     /// What the reading of this number has seen; the copy had no later version than this.
     pub fn seen(&mut self, number: u64, said: Said, version: u64) {
-        let reading = self.readings.iter_mut().find(|reading| reading.number == number);
-        if let Some(reading) = reading {
-            reading.seen = Some((said, version));
+        if let Ok(at) = self
+            .readings
+            .binary_search_by_key(&number, |reading| reading.number)
+        {
+            self.readings[at].seen = Some((said, version));
         }
     }
 
@@ -210,8 +212,8 @@ impl Requests {
     }
 }
 
-/// What whoever asks is told while this node's copy may be out of date.
-fn nobody_knows() -> Refusal {
+/// What whoever asks is told if this node's copy may be out of date and stays so.
+pub fn nobody_knows() -> Refusal {
     Refusal::Internal {
         reason: "failed to read the metadata because the operation timed out".into(),
     }

@@ -294,6 +294,18 @@ impl Channel {
         }
     }
 
+    /// Refuses the next message. False if nobody waits for its confirm.
+    pub fn refuse_publish(&mut self) -> bool {
+        let Some(confirms) = &mut self.confirms else {
+            return false;
+        };
+        let number = confirms.next();
+        confirms.published(1);
+        confirms.rejected(&Ranges::one(number));
+        self.count_published(1);
+        true
+    }
+
     /// The ticket's promise is durable.
     pub fn durable(&mut self, ticket: Ticket, out: &mut Vec<u8>) {
         if self.held.as_mut().is_some_and(|held| held.durable(ticket, out)) {

@@ -300,9 +300,9 @@ impl Open {
     /// The hot way in: as many whole publishes on one channel as there are. Says how many bytes it took.
     ///
     /// Not during an alarm: of the message that meets it no more than the method is taken, frame by frame, and the rest
-    /// waits for the alarm's end, as in RabbitMQ.
+    /// waits for the alarm's end, as in RabbitMQ. Nor while it is not known where they go: then they wait one by one.
     fn publishes(&mut self, bytes: &[u8], out: &mut Output) -> (usize, Option<(u16, Exception)>) {
-        if self.alarm.is_some() {
+        if self.alarm.is_some() || self.must_ask_for_routes() {
             return (0, None);
         }
         let Some((mut publish, mut length)) = self.scanner.scan(bytes) else {
@@ -347,6 +347,12 @@ impl Open {
         self.effort = self.effort.saturating_add(channel.take_effort());
         self.sizes.show(&self.shown.sizes);
         (taken, None)
+    }
+
+    /// Messages may have to wait before they are routed, or have waited.
+    #[inline]
+    pub(super) fn must_ask_for_routes(&self) -> bool {
+        self.asking == Asking::Answered || self.shared.session.is_stale()
     }
 
     /// It published during an alarm.

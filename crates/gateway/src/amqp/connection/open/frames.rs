@@ -5,6 +5,7 @@ use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::channels;
 use crate::amqp::refusal;
 use crate::output::Output;
+use broker::Refusal;
 use model::properties::Properties;
 use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;
@@ -180,9 +181,18 @@ impl Open {
 
     /// The general way in for a message.
     fn publish(&mut self, publish: &protocol::amqp::Publish<'_>, out: &mut Output) -> Result<(), Exception> {
+        let asks = self.must_ask_for_routes();
         let Some(channel) = self.channels.get_mut(publish.channel) else {
             return Ok(());
         };
+        if asks && let Err(refusal) = self.shared.session.may_route(channel.id()) {
+            // A publisher that waits for confirms hears that it has none, and may try another node.
+            if refusal != Refusal::Undecided && channel.refuse_publish() {
+                self.news.push(publish.channel);
+                return Ok(());
+            }
+            return Err(refusal::exception(&refusal, BasicPublish::ID));
+        }
         if !channel.dirty {
             channel.dirty = true;
             self.dirty.push(publish.channel);
