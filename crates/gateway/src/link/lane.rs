@@ -176,6 +176,16 @@ impl PeerLane {
 
     /// Has a frame written that is made of these parts. Waits for nothing.
     pub fn send(&self, parts: Vec<Bytes>) -> Sent {
+        self.send_below(self.limits.backlog, parts)
+    }
+
+    /// The same for what nobody holds back and nobody says again: it may take a quarter of the room, so that it is in
+    /// nobody's way.
+    pub fn send_spare(&self, parts: Vec<Bytes>) -> Sent {
+        self.send_below(self.limits.backlog / 4, parts)
+    }
+
+    fn send_below(&self, most: usize, parts: Vec<Bytes>) -> Sent {
         let bytes = parts.iter().map(Bytes::len).sum::<usize>();
         let mut slot = self.slot();
         let slot = &mut *slot;
@@ -189,7 +199,7 @@ impl PeerLane {
         };
         // One frame may always wait, whatever its length.
         let waiting = link.status.backlog_bytes;
-        if waiting > 0 && waiting + bytes > self.limits.backlog {
+        if waiting > 0 && waiting + bytes > most {
             link.refused = true;
             slot.counts.frames_dropped += 1;
             return Sent::Full;

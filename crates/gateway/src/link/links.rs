@@ -134,7 +134,12 @@ impl Links {
     /// Sends a frame that is made of these parts, behind those of its lane before it. Waits for nothing; it may be lost with
     /// its link, of which [`Receiver::down`] tells.
     pub fn send(&self, to: NodeId, lane: Lane, parts: Vec<Bytes>) -> Sent {
-        self.node.send(to, lane, parts)
+        self.node.send_on(to, lane, |lane| lane.send(parts))
+    }
+
+    /// The same for what may be lost at any time: it is dropped long before the lane has no room for others.
+    pub fn send_spare(&self, to: NodeId, lane: Lane, parts: Vec<Bytes>) -> Sent {
+        self.node.send_on(to, lane, |lane| lane.send_spare(parts))
     }
 
     /// Asks the node of this name, at this host and port, something of at most [`QUESTION_LIMIT`](super::QUESTION_LIMIT) bytes,
@@ -178,12 +183,12 @@ impl Links {
 impl broker::groups::Links for Links {
     fn send(&self, to: NodeId, frame: Bytes) {
         // What is lost the groups say again.
-        let _ = self.node.send(to, Lane::Consensus, vec![frame]);
+        let _ = Links::send(self, to, Lane::Consensus, vec![frame]);
     }
 
     fn bulk(&self, to: NodeId, frame: Bytes) {
         // Who waits for it asks again.
-        let _ = self.node.send(to, Lane::Bulk, vec![frame]);
+        let _ = Links::send(self, to, Lane::Bulk, vec![frame]);
     }
 }
 

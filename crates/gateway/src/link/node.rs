@@ -179,10 +179,11 @@ impl LinkNode {
         peers.by_name.get(name).cloned()
     }
 
-    pub fn send(&self, to: NodeId, lane: Lane, parts: Vec<Bytes>) -> Sent {
+    /// Has this done with the lane of a peer that sends something.
+    pub fn send_on(&self, to: NodeId, lane: Lane, send: impl FnOnce(&PeerLane) -> Sent) -> Sent {
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
         match peers.by_id.get(&to) {
-            Some(peer) => peer.lane(lane).send(parts),
+            Some(peer) => send(peer.lane(lane)),
             None => Sent::NoLink,
         }
     }

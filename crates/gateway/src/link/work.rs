@@ -15,9 +15,17 @@ pub(crate) fn of_queues(frame: &[u8]) -> Option<&[u8]> {
 }
 
 impl WorkLinks for Links {
-    fn work(&self, to: NodeId, mut parts: Vec<Bytes>) {
-        parts.insert(0, Bytes::from_static(&[QUEUES]));
+    fn work(&self, to: NodeId, parts: Vec<Bytes>) {
         // What is lost is missed by its session.
-        let _ = self.send(to, Lane::Work, parts);
+        let _ = self.send(to, Lane::Work, marked(parts));
     }
+
+    fn spare(&self, to: NodeId, parts: Vec<Bytes>) {
+        let _ = self.send_spare(to, Lane::Work, marked(parts));
+    }
+}
+
+fn marked(mut parts: Vec<Bytes>) -> Vec<Bytes> {
+    parts.insert(0, Bytes::from_static(&[QUEUES]));
+    parts
 }

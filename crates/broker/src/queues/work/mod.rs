@@ -48,6 +48,11 @@ pub trait WorkLinks: fmt::Debug + Send + Sync {
     /// Sends a frame that is made of these parts, behind those before it. Waits for nothing; it may be lost with the link, of
     /// which [`Work::down`] is told, or for want of room.
     fn work(&self, to: NodeId, parts: Vec<Bytes>);
+
+    /// The same for what nobody waits for and nobody says again. It is lost first.
+    fn spare(&self, to: NodeId, parts: Vec<Bytes>) {
+        self.work(to, parts);
+    }
 }
 
 /// What exists, as far as this node has applied it.
@@ -364,7 +369,7 @@ impl Peers for Work {
             address: address.into(),
             block: Arc::new(builder.finish(false, Default::default())),
         };
-        self.here.send(node_of(whose), &reply);
+        self.here.links.spare(node_of(whose), reply.encode());
     }
 }
 
