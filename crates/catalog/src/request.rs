@@ -238,9 +238,13 @@ impl Request {
         match self {
             Self::DeclareQueue {
                 vhost, declare, by, ..
-            } if declare.passive => Some(view.find_queue(vhost, &strip(&declare.name), *by)),
+            } if declare.passive => {
+                let queue = view.find_queue(vhost, &strip(&declare.name), *by);
+                Some(queue.map(|queue| Answer::Queue(queue.clone())))
+            }
             Self::DeclareExchange { vhost, declare, .. } if declare.passive => {
-                Some(view.find_exchange(vhost, &strip(&declare.name)))
+                let exchange = view.find_exchange(vhost, &strip(&declare.name));
+                Some(exchange.map(|()| Answer::Done))
             }
             _ => None,
         }

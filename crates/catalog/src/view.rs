@@ -4,8 +4,8 @@ use crate::arguments::queue_settings;
 use crate::node::{Incarnation, Node, NodeConnection, NodeId};
 use crate::routing::Envelope;
 use crate::{
-    Answer, AuthRefusal, Binding, Exchange, Name, Permission, Queue, Quota, Refusal, TopicPermission, User,
-    Verb, Vhost,
+    AuthRefusal, Binding, Exchange, Name, Permission, Queue, Quota, Refusal, TopicPermission, User, Verb,
+    Vhost,
 };
 use imbl::{OrdMap, OrdSet};
 use model::table::Value;
@@ -79,20 +79,25 @@ impl View {
     }
 
     /// What `queue.declare` answers this connection if it is passive.
-    pub(crate) fn find_queue(&self, vhost: &Name, name: &str, by: NodeConnection) -> Result<Answer, Refusal> {
+    pub(crate) fn find_queue(
+        &self,
+        vhost: &Name,
+        name: &str,
+        by: NodeConnection,
+    ) -> Result<&Arc<Queue>, Refusal> {
         let queue = self.find_vhost(vhost)?.queue(name);
         let queue = queue.ok_or_else(|| Refusal::NoQueue {
             queue: name.to_owned(),
             vhost: vhost.to_string(),
         })?;
         queue.check_exclusive(by)?;
-        Ok(Answer::Queue(queue.clone()))
+        Ok(queue)
     }
 
     /// What `exchange.declare` answers if it is passive.
-    pub(crate) fn find_exchange(&self, vhost: &Name, name: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn find_exchange(&self, vhost: &Name, name: &str) -> Result<(), Refusal> {
         match self.find_vhost(vhost)?.exchange(name) {
-            Some(_) => Ok(Answer::Done),
+            Some(_) => Ok(()),
             None => Err(Refusal::NoExchange {
                 exchange: name.to_owned(),
                 vhost: vhost.to_string(),

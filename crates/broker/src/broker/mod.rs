@@ -321,14 +321,14 @@ impl Broker {
         self.topology.share(sharing, follower)
     }
 
-    /// Whether what exists may be something else by now than what this node knows: it shares its catalog, and has no lease. False
-    /// where it decides alone.
+    /// Whether what exists may be something else by now than what this node knows: it shares its catalog, and has no
+    /// lease. False where it decides alone.
     pub fn is_stale(&self) -> bool {
         self.topology.is_stale()
     }
 
-    /// Whether that has been so for two seconds: this node reaches no majority of the cluster's. What exists can't be changed through
-    /// it, and nothing published.
+    /// Whether that has been so for two seconds: this node reaches no majority of the cluster's. What exists can't be
+    /// changed through it, and nothing published.
     pub fn is_cut_off(&self) -> bool {
         let shared = self.topology.shared();
         shared.is_some_and(|shared| shared.is_cut_off())

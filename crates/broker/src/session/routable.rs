@@ -1,5 +1,5 @@
-//! Publishing where several nodes decide what exists: a node that may not believe its copy does not route by it, for it might miss
-//! what was bound, or forbidden, meanwhile. Messages wait first, and are refused in the end.
+//! Publishing where several nodes decide what exists: a node that may not believe its copy does not route by it, for it
+//! might miss what was bound, or forbidden, meanwhile. Messages wait first, and are refused in the end.
 
 use crate::clients::outbox::ChannelId;
 use crate::groups::catalog::nobody_knows;
@@ -9,8 +9,8 @@ use catalog::{Answer, Refusal};
 use std::sync::Arc;
 
 impl Session {
-    /// Whether messages that have come may not be routed at once: then [`Session::may_route`] is to be asked. A load where this node
-    /// decides alone; a look at the clock otherwise.
+    /// Whether messages that have come may not be routed at once: then [`Session::may_route`] is to be asked. A load
+    /// where this node decides alone; a look at the clock otherwise.
     #[inline]
     pub fn is_stale(&self) -> bool {
         self.broker.is_stale()
@@ -20,8 +20,9 @@ impl Session {
     /// was undecided.
     ///
     /// # Errors
-    /// [`Refusal::Undecided`] while it is not known. An internal error, as RabbitMQ's when its metadata store does not answer, after two
-    /// seconds in which the node was cut off from those who decide; and at once from then on until it no longer is.
+    /// [`Refusal::Undecided`] while it is not known. An internal error, as RabbitMQ's when its metadata store does not
+    /// answer, after two seconds in which the node was cut off from those who decide; and at once from then on until it
+    /// no longer is.
     #[cold]
     pub fn may_route(&self, channel: ChannelId) -> Result<(), Refusal> {
         if let Some(answered) = self.undecided.resume(channel) {

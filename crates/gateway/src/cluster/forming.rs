@@ -63,8 +63,8 @@ struct Doorway {
 struct Said {
     /// How often it said that it is in no cluster.
     alone: u64,
-    /// It was let in, but had said so meanwhile. Until it knows more it says nothing: two nodes that ask each other whenever they ask
-    /// to be let in would keep each other out for ever.
+    /// It was let in, but had said so meanwhile. Until it knows more it says nothing: two nodes that ask each other
+    /// whenever they ask to be let in would keep each other out for ever.
     is_expecting: bool,
     /// It has begun a cluster, or is let in: it does not say so any more.
     is_decided: bool,
