@@ -8,7 +8,6 @@ use super::told::Told;
 use crate::connection::Millis;
 use aws_lc_rs::rand;
 use broker::groups::NodeId;
-use bytes::Bytes;
 use protocol::link::{ClusterId, Dialled, Greeting, Lane, Secret, Versions};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -56,10 +56,11 @@ impl Outgoing {
                 }
                 self.open.pop_front();
             }
-            out.bytes().append(&mut self.between);
+            // Nor do these grow beyond what the peer reads: whoever adds them looks how many wait.
             if out.len() >= PIECE {
                 return written;
             }
+            out.bytes().append(&mut self.between);
             let Some(parts) = self.frames.pop_front() else {
                 return written;
             };
