@@ -411,8 +411,9 @@ impl Anywhere {
     fn cancel(&mut self, at: usize) {
         let question = self.number();
         let clients = &mut self.clients[at];
-        if let Some(consumer) = clients.consumers.pop_first()
-            && let Some(queue) = clients.queue()
+        // A node that cannot be reached is about to cancel all of them.
+        if let Some(queue) = clients.queue()
+            && let Some(consumer) = clients.consumers.pop_first()
         {
             let reply = Some(clients.reply(question));
             queue.submit(QUEUE, Request::Cancel { consumer, reply });

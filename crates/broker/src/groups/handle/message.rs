@@ -61,7 +61,7 @@ pub enum ToLeader {
     Tell(Notice),
     /// It could send more than it may.
     Wants,
-    /// In answer to [`ToNode::Speak`]: this node has nobody who holds anything.
+    /// In answer to [`ToNode::Speak`] or [`ToNode::Closed`]: this node has nobody who holds anything.
     Nothing { node: Incarnation },
 }
 

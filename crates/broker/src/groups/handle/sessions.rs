@@ -2,7 +2,7 @@
 
 use super::credit::Budget;
 use super::message::{Frame, ToLeader, ToNode};
-use super::peer::{Numbers, Peer, Requests};
+use super::peer::{Numbers, Peer, Phase, Requests};
 use super::session::ASKS_AFTER;
 use model::{Incarnation, Mutant};
 use queue::Request;
@@ -94,8 +94,7 @@ impl Sessions {
                 peer.open(&frame, sent, self.term, requests, &mut self.numbers);
             }
             [ToLeader::Nothing { node }] if node == from => {
-                if frame.term == self.term && !self.peers.contains_key(&node) {
-                    self.asked.remove(&node);
+                if frame.term == self.term {
                     self.has_nothing(node, requests);
                 }
             }
@@ -123,7 +122,17 @@ impl Sessions {
 
     /// A node has no handle of the queue: so it holds nothing of it.
     fn has_nothing(&mut self, node: Incarnation, requests: &mut Requests) {
-        if self.awaited.remove(&node).is_some() {
+        let is_awaited = self.awaited.contains_key(&node);
+        match self.peers.get(&node).map(|peer| peer.phase) {
+            // It has opened a session since.
+            Some(phase) if phase > Phase::Closed => return,
+            // What it was sent last was lost on its way, and its handle, which knew nothing of that, was let go of.
+            Some(_) => self.end(node, requests),
+            None => {}
+        }
+        self.asked.remove(&node);
+        if is_awaited {
+            self.awaited.remove(&node);
             // Nobody waits for the answer: there is nothing to discard.
             let mut nobody = Peer::new(node, self.budget.clone(), self.waker.clone());
             nobody.hear(Vec::new(), false, requests, &mut self.numbers);

@@ -111,7 +111,7 @@ impl Reached {
         frame: Frame<ToNode>,
     ) -> Option<Frame<crate::groups::handle::ToLeader>> {
         if let Err(Brought::Said(frame)) = self.bring(id, Brought::Said(frame)) {
-            let asked = frame.messages == [ToNode::Speak];
+            let asked = matches!(frame.messages[..], [ToNode::Speak | ToNode::Closed]);
             return asked.then(|| Sessions::nothing(self.here.incarnation, &frame));
         }
         None
