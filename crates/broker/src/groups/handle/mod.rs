@@ -328,6 +328,11 @@ impl<E: Ends> Handle<E> {
     /// had is delivered to others.
     fn give_up(&mut self, orders: &mut Orders<E>) {
         self.given_up = true;
+        // A session that is being asked for was asked for while what is given up here was to be sent again: whoever leads would
+        // keep its numbers for it, and take what gets them next for it.
+        if !self.is_open() {
+            self.close();
+        }
         self.publishes.give_up(&mut orders.unreached);
         self.discarded |= !self.holdings.is_empty();
         self.holdings.return_all();

@@ -2,7 +2,12 @@
 
 mod world;
 
+use super::*;
+use crate::node::ends::Ends;
+use model::{BlockBuilder, Message, Ranges, RouteBuf, Timestamp, properties::Properties};
 use proptest::prelude::*;
+use queue::Request;
+use std::sync::Arc;
 use world::{Step, World};
 
 const NODES: usize = 3;
@@ -85,4 +90,73 @@ fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
         Step::Ack(1, 0),
     ];
     run(&steps, false, false);
+}
+
+/// The session that is asked for, and from which number on its node would send again.
+fn asked(handle: &mut Handle<Ends>) -> Option<(u64, u64)> {
+    let mut frames = Vec::new();
+    handle.frames(&mut frames);
+    let opens = frames.iter().filter_map(|(_, frame)| match frame.messages[..] {
+        [ToLeader::Open { sent, .. }] => Some((frame.session, sent)),
+        _ => None,
+    });
+    opens.last()
+}
+
+fn opened(session: u64) -> Frame<ToNode> {
+    let opened = ToNode::Opened {
+        below: 1,
+        refused: Ranges::new(),
+        resolved: 0,
+        credit: 1 << 20,
+    };
+    Frame {
+        session,
+        term: 1,
+        number: 1,
+        seen: 1,
+        asks: false,
+        messages: vec![opened],
+    }
+}
+
+#[test]
+fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_another_one() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    let (first, sent) = asked(&mut handle).unwrap();
+    assert_eq!(sent, 1);
+    handle.receive(leader, opened(first), &mut orders);
+    let mut block = BlockBuilder::default();
+    let route = RouteBuf::new(b"", b"q");
+    for _ in 0..3 {
+        block.push_message(&Message::new(route.as_route(), Properties::amqp091(b""), b"body"));
+    }
+    let (block, receipt) = (Arc::new(block.finish(true, Timestamp(1))), None);
+    assert!(
+        handle
+            .request(Request::Enqueue { block, receipt }, &mut orders)
+            .is_ok()
+    );
+    assert_eq!(asked(&mut handle), None);
+    handle.lost(leader);
+    let mut last = None;
+    while !handle.given_up {
+        handle.tick(&mut orders);
+        last = match handle.given_up {
+            true => last,
+            false => asked(&mut handle).or(last),
+        };
+    }
+    let (before, sent) = last.unwrap();
+    assert_eq!(sent, 1, "until then all of it is to be sent again");
+    handle.receive(leader, opened(before), &mut orders);
+    assert!(
+        !handle.is_open(),
+        "who answers keeps the numbers for what is given up"
+    );
+    handle.tick(&mut orders);
+    let (after, sent) = asked(&mut handle).unwrap();
+    assert!(after > before && sent == 4, "{after} {sent}");
 }
