@@ -80,9 +80,11 @@ impl Peer {
                 question: Question(question),
                 answer: Some(answer),
             }),
-            (Some(Asked::Standing), Answer::Recalled { below, refused }) => {
+            (Some(Asked::Standing { session }), Answer::Recalled { below, refused }) => {
+                let is_of_this = *session == self.session;
                 self.questions.remove(&question);
-                if let Phase::Opening { sent } = self.phase {
+                // Before an earlier session the node would have sent more again: what it has given up since was not settled.
+                if let (Phase::Opening { sent }, true) = (self.phase, is_of_this) {
                     self.opened(below, refused, sent);
                     self.ask_resolved(requests, numbers);
                 }

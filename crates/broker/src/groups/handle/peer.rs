@@ -70,8 +70,8 @@ pub enum Knowledge {
 pub enum Asked {
     /// Whether it is on record that the node knows what counts.
     Known,
-    /// How the node stands, before its session.
-    Standing,
+    /// How the node stands, before this session of it.
+    Standing { session: u64 },
     /// What its consumers have: as the node named it.
     Holds { session: u64, held: Vec<Held> },
     /// Whether what was resolved is on record, up to this number.
@@ -225,7 +225,10 @@ impl Peer {
             && self.parts == 0
         {
             self.phase = Phase::Opening { sent };
-            self.recall(sent, Asked::Standing, requests, numbers);
+            let asked = Asked::Standing {
+                session: self.session,
+            };
+            self.recall(sent, asked, requests, numbers);
         }
     }
 

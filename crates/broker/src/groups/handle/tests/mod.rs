@@ -160,3 +160,32 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
     let (after, sent) = asked(&mut handle).unwrap();
     assert!(after > before && sent == 4, "{after} {sent}");
 }
+
+#[test]
+fn what_was_asked_before_another_session_does_not_open_that_one() {
+    let (node, budget) = (Incarnation(3), Budget::new(1 << 20));
+    let mut requests = Requests::new();
+    let mut sessions = Sessions::new(1, &[], budget, &mut requests);
+    for (session, sent) in [(1, 7), (2, 45)] {
+        let mut frames = Vec::new();
+        End::new(session, 0).send(vec![ToLeader::Open { node, sent }], &mut frames);
+        sessions.receive(node, frames.remove(0), &mut requests);
+    }
+    let replies = requests.into_iter().filter_map(|request| match request {
+        Request::Recall { reply, .. } => Some(reply),
+        _ => None,
+    });
+    let mut opened = Vec::new();
+    for (reply, below) in replies.zip([7, 11]) {
+        let refused = Ranges::new();
+        let answered = reply.answered(Some(Answer::Recalled { below, refused }));
+        reply.outbox.push(answered);
+        let (mut requests, mut frames) = (Requests::new(), Vec::new());
+        sessions.frames(&mut requests, &mut frames);
+        opened.extend(frames.iter().flat_map(|(_, frame)| match frame.messages[..] {
+            [ToNode::Opened { below, .. }] => Some((frame.session, below)),
+            _ => None,
+        }));
+    }
+    assert_eq!(opened, [(2, 11)]);
+}
