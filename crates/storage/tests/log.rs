@@ -122,6 +122,22 @@ fn a_forgotten_journal_may_begin_anew() {
 }
 
 #[test]
+fn a_full_log_that_may_not_grow_asks_when_it_is_told_to_and_again() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), small()).unwrap();
+    opened.put(7, b"an old record that nobody moves");
+    (0..200).for_each(|_| drop(opened.put(1, &[0; 1000])));
+    opened.log.close().unwrap();
+    let reopened = open(fs, small()).unwrap();
+    assert!(reopened.told.try_recv().is_err());
+    for _ in 0..2 {
+        reopened.log.ask_for_space();
+        let told = reopened.told.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(matches!(told, Told::Reclaim(journals, _) if journals.contains(&journal_id(7))));
+    }
+}
+
+#[test]
 fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
     let fs = FaultyFs::new();
     let opened = open(fs.clone(), small()).unwrap();

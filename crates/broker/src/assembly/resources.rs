@@ -68,7 +68,7 @@ impl Broker {
                 });
             }
         }
-        self.node().release_publishers();
+        self.node().look_after_publishers();
         self.caches().write(false);
         self.share_memory(is_short);
     }

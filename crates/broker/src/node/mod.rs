@@ -20,7 +20,7 @@ use clock::Clock;
 use model::Timestamp;
 use std::path::Path;
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, Weak,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 use std::time::Duration;
@@ -206,10 +206,7 @@ impl Node {
     pub fn log_pressure(&self) -> Option<Pressure> {
         if self.log.size() > LOG_SIZE_PRESSURE {
             let release = Arc::new(Release::default());
-            self.waiting_for_cut
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(release.clone());
+            self.publishers_waiting().push(release.clone());
             return Some(Pressure::until_release(Reason::LogSize, release));
         }
         if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
@@ -222,17 +219,27 @@ impl Node {
 }
 
 impl Node {
-    /// Lets publishers go on who waited for the log to be cut, if it was. Called after syncs and by the monitor.
+    /// Lets publishers go on who waited for the log to be cut, if it was, and has it asked for otherwise: as long as they wait it
+    /// may not grow, and ask for that by itself. Called by the monitor.
+    pub fn look_after_publishers(&self) {
+        self.release_publishers();
+        if !self.publishers_waiting().is_empty() {
+            self.log.ask_for_space();
+        }
+    }
+
+    fn publishers_waiting(&self) -> MutexGuard<'_, Vec<Arc<Release>>> {
+        self.waiting_for_cut
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets publishers go on who waited for the log to be cut, if it was. Called after syncs.
     pub fn release_publishers(&self) {
         if self.log.size() > LOG_SIZE_PRESSURE {
             return;
         }
-        for release in std::mem::take(
-            &mut *self
-                .waiting_for_cut
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        ) {
+        for release in std::mem::take(&mut *self.publishers_waiting()) {
             release.release();
         }
     }

@@ -325,6 +325,13 @@ impl Log {
         }
     }
 
+    /// Has those asked again, behind a sync, who need the oldest file of a log that is too large. It asks by itself as it grows;
+    /// this is for whoever keeps it from growing until it is shorter, for what is asked may be lost.
+    pub fn ask_for_space(&self) {
+        self.shared.lock().wants_space = true;
+        self.writer.wake();
+    }
+
     /// The log is about to be closed: from now on it fails where it would have waited for space or descriptors for its next file.
     /// So nobody who has to end first waits for that.
     pub fn close_soon(&self) {

@@ -50,6 +50,8 @@ pub(crate) struct Pending {
     pub durable: u64,
     /// Somebody waits until everything before is synced.
     pub sync_to: u64,
+    /// Whoever needs the oldest file is to be asked for it, as if nobody had been.
+    pub wants_space: bool,
     /// How many threads wait for `progress`: telling nobody would be a system call all the same.
     pub onlookers: usize,
     pub sleep: Sleep,
@@ -92,6 +94,7 @@ impl Shared {
             written: base,
             durable: base,
             sync_to: 0,
+            wants_space: false,
             onlookers: 0,
             sleep: Sleep::No,
             closing: false,
@@ -253,7 +256,7 @@ impl Pending {
 
     /// Somebody waits for a sync.
     pub(crate) fn urgent(&self) -> bool {
-        self.awaited || self.sync_to > self.durable || self.closing
+        self.awaited || self.sync_to > self.durable || self.closing || self.wants_space
     }
 
     /// The record at `at`, if it still waits to be written.

@@ -178,6 +178,9 @@ impl<C: Callbacks> Writer<C> {
             shared.busy_since.store(since.max(1), Ordering::Relaxed);
             if sync {
                 self.turn.awaited = std::mem::take(&mut pending.awaited);
+                if std::mem::take(&mut pending.wants_space) {
+                    self.asked = None;
+                }
             }
             return Ok(None);
         }
