@@ -96,11 +96,11 @@ fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
 fn asked(handle: &mut Handle<Ends>) -> Option<(u64, u64)> {
     let mut frames = Vec::new();
     handle.frames(&mut frames);
-    let opens = frames.iter().filter_map(|(_, frame)| match frame.messages[..] {
+    let mut opens = frames.iter().filter_map(|(_, frame)| match frame.messages[..] {
         [ToLeader::Open { sent, .. }] => Some((frame.session, sent)),
         _ => None,
     });
-    opens.last()
+    opens.next_back()
 }
 
 fn opened(session: u64) -> Frame<ToNode> {
