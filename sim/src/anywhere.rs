@@ -149,7 +149,13 @@ fn clients(node: NodeId, start: u64, wire: &Arc<Wire>) -> Clients {
         node,
         start,
         linked: false,
-        work: Work::new(node, start, Arc::new(End(node, wire.clone())), weak),
+        work: Work::new(
+            node,
+            start,
+            Arc::new(End(node, wire.clone())),
+            weak,
+            Arc::default(),
+        ),
         _exists: exists,
         outbox: Arc::default(),
         published: 0,
@@ -244,7 +250,13 @@ impl Anywhere {
         until_power_cut(|| queue.submit(Request::Store(store::Request::Shrink { memory })));
         let exists = Arc::new(Exists(Some(queue.clone())));
         let weak: Weak<dyn Existing> = Arc::downgrade(&exists) as Weak<dyn Existing>;
-        let work = Work::new(HOME, self.starts, Arc::new(End(HOME, self.wire.clone())), weak);
+        let work = Work::new(
+            HOME,
+            self.starts,
+            Arc::new(End(HOME, self.wire.clone())),
+            weak,
+            Arc::default(),
+        );
         self.home = Some(Home {
             world,
             work,

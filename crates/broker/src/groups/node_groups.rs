@@ -1,6 +1,7 @@
 //! A node's groups, turned by whoever brings them something.
 
 use super::member::{Links, Member, News, Observer};
+use super::rejected_frames::RejectedFrames;
 use super::standing::Standing;
 use super::state::{Concerned, Mail, State};
 use super::transfer::Said;
@@ -84,11 +85,13 @@ pub struct NodeGroups {
     ticking: Mutex<BTreeSet<GroupId>>,
     /// Groups whose members fetch something just now.
     fetching: Mutex<BTreeSet<GroupId>>,
+    rejected: Arc<RejectedFrames>,
 }
 
 impl NodeGroups {
     /// The groups of a node, around what knows how they work.
     pub fn new(node: Arc<Node>, groups: Groups, links: Arc<dyn Links>) -> Arc<Self> {
+        let rejected = Arc::<RejectedFrames>::default();
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             me: (groups.node(), groups.incarnation()),
@@ -97,6 +100,7 @@ impl NodeGroups {
             state: Mutex::new(State {
                 groups,
                 standings: BTreeMap::new(),
+                rejected: rejected.clone(),
             }),
             observer: OnceLock::new(),
             mailbox: Mutex::default(),
@@ -105,6 +109,7 @@ impl NodeGroups {
             synced: AtomicU64::new(0),
             ticking: Mutex::default(),
             fetching: Mutex::default(),
+            rejected,
         })
     }
 
@@ -116,6 +121,11 @@ impl NodeGroups {
     /// The node that they belong to.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// Where to tell of frames of peers that are of no use. Its time is that of [`NodeGroups::tick`].
+    pub fn rejected(&self) -> &Arc<RejectedFrames> {
+        &self.rejected
     }
 
     /// A node that groups may be shared with.
@@ -212,6 +222,7 @@ impl NodeGroups {
     /// A tick of the clock, of which there is one each 100 ms. It looks at the disk, too: what is led here is led
     /// elsewhere soon if that is sick.
     pub fn tick(&self) {
+        self.rejected.tick();
         let log = &self.node.log;
         let disk = match log.busy_for() {
             _ if log.failed() => Disk::Failed,

@@ -1,6 +1,7 @@
 //! What is brought to a node's groups, and whom it concerns.
 
 use super::member::{Member, News};
+use super::rejected_frames::RejectedFrames;
 use super::standing::Standing;
 use super::transfer;
 use bytes::Bytes;
@@ -29,6 +30,7 @@ pub enum Mail {
 pub struct State {
     pub groups: Groups,
     pub standings: BTreeMap<GroupId, Standing>,
+    pub rejected: Arc<RejectedFrames>,
 }
 impl State {
     /// Takes what was brought.
@@ -36,11 +38,15 @@ impl State {
         if let Mail::Bulk(from, frame) = mail {
             return self.take_bulk(from, &frame, concerned);
         }
-        let Self { groups, standings } = self;
+        let Self {
+            groups,
+            standings,
+            rejected,
+        } = self;
         match mail {
             Mail::Frame(from, frame) => {
-                if let Err(rejected) = groups.receive(from, &frame) {
-                    tracing::error!(area = "groups", "a frame of node {}: {rejected:?}", from.0);
+                if let Err(why) = groups.receive(from, &frame) {
+                    rejected.tell(from, "groups", format_args!("a frame is rejected: {why:?}"));
                 }
             }
             Mail::Tick(disk) => {
@@ -93,12 +99,8 @@ impl State {
     /// A peer of which an earlier start than this is known is gone, and what it says counts no more.
     fn take_bulk(&mut self, from: NodeId, frame: &Bytes, concerned: &mut Concerned) {
         let Some((group, bulk)) = transfer::read_header(from, frame) else {
-            tracing::error!(
-                area = "groups",
-                "node {} sends contents that can't be read",
-                from.0
-            );
-            return;
+            let line = format_args!("what it sends of contents can't be read");
+            return self.rejected.tell(from, "groups", line);
         };
         match self.groups.incarnation_of(from) {
             Some(known) if bulk.incarnation >= known => {
@@ -126,7 +128,9 @@ impl State {
         for event in &events {
             self.tell_first(event, concerned);
         }
-        let Self { groups, standings } = self;
+        let Self {
+            groups, standings, ..
+        } = self;
         let mut committed = committed.into_iter().peekable();
         while let Some(group) = committed.peek().map(|first| first.group) {
             let of_group = std::iter::from_fn(|| committed.next_if(|next| next.group == group));
@@ -147,7 +151,9 @@ impl State {
 
     /// Who leads and who the members are.
     fn tell_first(&mut self, event: &Event, concerned: &mut Concerned) {
-        let Self { groups, standings } = self;
+        let Self {
+            groups, standings, ..
+        } = self;
         match event {
             Event::Leader { group, term, leader } => {
                 if let Some(standing) = standings.get_mut(group) {
@@ -175,7 +181,9 @@ impl State {
         concerned: &mut Concerned,
         read: &mut dyn FnMut(GroupId, u64, u64),
     ) -> bool {
-        let Self { groups, standings } = self;
+        let Self {
+            groups, standings, ..
+        } = self;
         match event {
             Event::Read { group, from, to } => read(group, from, to),
             Event::Proven { group, question, .. } => {

@@ -166,7 +166,9 @@ impl Cluster {
         let (node, start) = (file.node, file.starts);
         drop(file);
         let existing: Weak<Broker> = Arc::downgrade(broker);
-        let work = Work::new(node, start, self.links.clone(), existing);
+        let rejected = self.groups().map(|groups| groups.rejected().clone());
+        let rejected = rejected.unwrap_or_default();
+        let work = Work::new(node, start, self.links.clone(), existing, rejected);
         broker.join(work.clone());
         let mut state = self.state();
         state.work = Some(work.clone());

@@ -237,10 +237,10 @@ impl SharedCatalog {
     pub fn receive(&self, from: NodeId, frame: &Bytes) {
         match Frame::decode(frame) {
             Some(frame) => self.heard(from, frame),
-            None => tracing::error!(
-                area = "catalog",
-                "node {} says something about the catalog that can't be read",
-                from.0
+            None => self.groups.rejected().tell(
+                from,
+                "catalog",
+                format_args!("what it says about the catalog can't be read"),
             ),
         }
         self.turn();
@@ -264,10 +264,10 @@ impl SharedCatalog {
                         below,
                         request,
                     }),
-                    None => tracing::error!(
-                        area = "catalog",
-                        "node {} asks the catalog for something that can't be read",
-                        from.0
+                    None => self.groups.rejected().tell(
+                        from,
+                        "catalog",
+                        format_args!("what it asks the catalog for can't be read"),
                     ),
                 }
             }

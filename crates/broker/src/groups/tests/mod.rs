@@ -3,6 +3,7 @@
 mod anywhere;
 mod checkpoints;
 mod damage;
+mod frames;
 mod installs;
 mod seeds;
 mod transfer;

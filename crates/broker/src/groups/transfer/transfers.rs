@@ -193,12 +193,8 @@ impl Transfers {
     pub fn hear(&mut self, bulk: &Bulk, here: Standing) -> (Brought, Task) {
         let from = bulk.from;
         let Some(said) = Said::decode(&bulk.said) else {
-            tracing::error!(
-                area = "groups",
-                "{:?}: node {} sends what can't be read",
-                self.group,
-                from.0
-            );
+            let line = format_args!("what it sends of {:?} can't be read", self.group);
+            self.groups.rejected().tell(from, "groups", line);
             return (Brought::Nothing, Task::Nothing);
         };
         if matches!(said, Said::WantsContents { .. } | Said::WantsBodies { .. }) {
@@ -206,12 +202,11 @@ impl Transfers {
             return (Brought::Nothing, task);
         }
         let brought = self.fetch.hear(from, said).unwrap_or_else(|lie| {
-            tracing::error!(
-                area = "groups",
-                "{:?}: node {} answers what can't be ({lie:?}); another one is asked",
-                self.group,
-                from.0
+            let line = format_args!(
+                "what it answers of {:?} can't be ({lie:?}); another one is asked",
+                self.group
             );
+            self.groups.rejected().tell(from, "groups", line);
             Brought::Nothing
         });
         (brought, Task::Nothing)

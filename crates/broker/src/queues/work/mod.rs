@@ -21,8 +21,8 @@ mod turned;
 
 use super::Queue;
 use super::remote::{Peers, Remote};
-use crate::groups::NodeId;
 use crate::groups::handle::{Budget, Sessions};
+use crate::groups::{NodeId, RejectedFrames};
 use bytes::Bytes;
 pub use frame::Envelope;
 use model::{BlockBuilder, Incarnation, Message, QueueId};
@@ -77,6 +77,7 @@ pub struct Work {
     nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
     served: RwLock<HashMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
+    rejected: Arc<RejectedFrames>,
 }
 
 /// This node.
@@ -130,12 +131,14 @@ fn start_of(incarnation: Incarnation) -> u64 {
 }
 
 impl Work {
-    /// Nothing yet, on this node, which has a number below 65,536, in the start of this number, from 1.
+    /// Nothing yet, on this node, which has a number below 65,536, in the start of this number, from 1. `rejected` is told
+    /// of frames that can't be read; it is the node's groups' one.
     pub fn new(
         node: NodeId,
         start: u64,
         links: Arc<dyn WorkLinks>,
         existing: Weak<dyn Existing>,
+        rejected: Arc<RejectedFrames>,
     ) -> Arc<Self> {
         Arc::new(Self {
             here: Arc::new(Here {
@@ -150,6 +153,7 @@ impl Work {
             nodes: RwLock::default(),
             served: RwLock::default(),
             parked: Mutex::default(),
+            rejected,
         })
     }
 
@@ -215,10 +219,10 @@ impl Work {
                     existing.reply(&vhost, &address, &block.message(0));
                 }
             }
-            None => tracing::warn!(
-                area = "cluster",
-                "node {} sends something about a queue that cannot be read",
-                from.0
+            None => self.rejected.tell(
+                from,
+                "cluster",
+                format_args!("what it sends about a queue can't be read"),
             ),
         }
     }

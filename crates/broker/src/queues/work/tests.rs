@@ -66,7 +66,7 @@ impl Node {
         let broker = Broker::open(options).unwrap();
         let exists: Weak<dyn Existing> = Arc::downgrade(&broker) as Weak<dyn Existing>;
         let start = broker.topology().incarnation().number;
-        let work = Work::new(node, start, wire.clone(), exists);
+        let work = Work::new(node, start, wire.clone(), exists, Arc::default());
         let outbox = Arc::new(Outbox::new());
         let user = broker.authenticate("guest", b"guest", "127.0.0.1".parse().unwrap());
         let session = broker.connect(user.unwrap(), "/", outbox.clone()).unwrap();
@@ -355,4 +355,15 @@ fn a_client_of_another_node_is_answered_as_long_as_that_start_of_its_node_can_be
     drop(address);
     pair.arrive();
     assert!(pair.home.events().is_empty(), "{gone} is nobody's any more");
+}
+
+#[test]
+fn what_a_peer_sends_about_queues_and_cannot_be_read_has_one_line_of_log_for_many() {
+    let pair = Pair::new();
+    pair.link();
+    let rejected = &pair.home.work.rejected;
+    for _ in 0..3 {
+        pair.home.work.receive(AWAY, b"\xffrubbish");
+    }
+    assert_eq!(rejected.untold(AWAY), Some(2));
 }

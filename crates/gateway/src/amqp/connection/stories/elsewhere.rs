@@ -72,7 +72,7 @@ impl OtherNode {
         let queues = Arc::<Mutex<BTreeMap<_, _>>>::default();
         let exist = Arc::new(Homes(queues.clone()));
         let weak = Arc::downgrade(&exist);
-        let work = |node| Work::new(node, 1, wire.clone(), weak.clone());
+        let work = |node| Work::new(node, 1, wire.clone(), weak.clone(), Arc::default());
         let (clients, home) = (work(CLIENTS), work(HOME));
         clients.up(HOME, 1);
         home.up(CLIENTS, 1);
