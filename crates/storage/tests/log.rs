@@ -126,7 +126,9 @@ fn a_full_log_that_may_not_grow_asks_when_it_is_told_to_and_again() {
     let fs = FaultyFs::new();
     let opened = open(fs.clone(), small()).unwrap();
     opened.put(7, b"an old record that nobody moves");
-    (0..200).for_each(|_| drop(opened.put(1, &[0; 1000])));
+    for _ in 0..200 {
+        opened.put(1, &[0; 1000]);
+    }
     opened.log.close().unwrap();
     let reopened = open(fs, small()).unwrap();
     assert!(reopened.told.try_recv().is_err());
