@@ -137,7 +137,7 @@ impl Console {
             Format::Compact => String::new(),
         };
         let mut lines = vec![format!("{id}sending rate avg: {} msg/s", rate(figures.published))];
-        if figures.elapsed.as_millis() > 0 {
+        if !figures.elapsed.is_zero() {
             lines.push(format!(
                 "{id}receiving rate avg: {} msg/s",
                 rate(figures.received)
