@@ -116,6 +116,8 @@ pub struct Peer {
     pub phase: Phase,
     /// Ticks since its last session ended here.
     pub closed: u32,
+    /// What was said last in that is not known to have come.
+    pub unheard: bool,
     /// Ticks since it said something.
     pub quiet: u32,
     /// Woken when something is in the outbox.
@@ -162,6 +164,7 @@ impl Peer {
             end: None,
             phase: Phase::Closed,
             closed: 0,
+            unheard: false,
             quiet: 0,
             waker,
             held: false,
@@ -199,6 +202,7 @@ impl Peer {
         }
         self.session = frame.session;
         self.quiet = 0;
+        self.unheard = false;
         if matches!(self.knowledge, Knowledge::Told(_)) {
             self.knowledge = Knowledge::Nothing;
         }
@@ -269,6 +273,7 @@ impl Peer {
             && self.questions.is_empty()
             && self.events.is_empty()
             && self.said.is_empty()
+            && !self.unheard
     }
 
     /// A tick of the clock. False if the session is over by it.
@@ -289,7 +294,8 @@ impl Peer {
 
     /// Nothing more comes in the session that there is.
     pub fn close(&mut self) {
-        self.end = None;
+        let end = self.end.take();
+        self.unheard |= end.is_some_and(|end| !end.has(end.last())) || !self.said.is_empty();
         self.said.clear();
         self.credit.give_back();
         self.phase = Phase::Closed;
@@ -301,7 +307,8 @@ impl Peer {
     pub fn is_missed(&self) -> bool {
         let waits = !self.asked.is_empty() || !self.events.is_empty();
         let has_something = !self.consumers.is_empty() || self.given.values().any(Given::is_some);
-        self.phase == Phase::Closed && self.closed.is_multiple_of(ASKS_AFTER) && (waits || has_something)
+        let is_concerned = waits || has_something || self.unheard;
+        self.phase == Phase::Closed && self.closed.is_multiple_of(ASKS_AFTER) && is_concerned
     }
 
     /// Takes a frame of the session. False if it ends the session.

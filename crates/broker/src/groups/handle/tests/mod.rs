@@ -65,6 +65,19 @@ fn what_a_leader_gave_in_a_session_that_it_has_given_up_comes_back_though_the_no
 }
 
 #[test]
+fn what_a_leader_answered_in_a_session_that_it_has_given_up_is_asked_again() {
+    let mut steps = vec![Step::Get(1), Step::Settle, Step::Ticks(15), Step::Settle];
+    // The node asks whether its question came, and hears that before it is answered.
+    steps.extend([Step::Get(1), Step::Deliver(1, 0, 9), Step::Ticks(15)]);
+    steps.extend([Step::Deliver(1, 0, 9), Step::Deliver(0, 1, 9), Step::Commit(9)]);
+    // The answer is lost, and whether it came is asked in vain.
+    for _ in 0..50 {
+        steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
+    }
+    run(&steps, false, false);
+}
+
+#[test]
 fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
     let steps = [
         Step::Publish(0, 1),

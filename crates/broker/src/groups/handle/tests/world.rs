@@ -633,6 +633,11 @@ impl World {
             let answered = self.answered.contains_key(number) || self.dead.contains(by);
             assert!(answered, "{number} has no answer");
         }
+        let mut handles = self.nodes.iter().map(|node| &node.handle);
+        assert!(
+            handles.all(|it| it.questions.is_empty()),
+            "somebody is asked in vain"
+        );
         let contents = self.contents();
         let there: BTreeSet<u64> = contents.iter().map(|(_, number, _)| *number).collect();
         assert_eq!(there.len(), contents.len(), "something is there twice");
