@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// Where it is, below `/api`.
 pub const PATH: &str = "/leveret/application";
 
+/// The query of a node that is stopped and is to forget everything without asking anybody.
+pub const FORCE: &str = "force";
+
 /// Where a node that is stopped is told whose cluster to join, below `/api`.
 pub const CLUSTER: &str = "/leveret/application/cluster";
 

@@ -29,8 +29,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub enum Order {
     /// The broker runs again.
     Start,
-    /// Everything durable is forgotten.
-    Reset,
+    /// Everything durable is forgotten; the node's cluster forgets it before, unless that is not to be waited for.
+    Reset { force: bool },
     /// The next start is to ask this node to be let into its cluster: a name such as `rabbit@n1`, or a name and a port.
     Join(String),
 }
@@ -101,7 +101,9 @@ async fn answer(request: Request<Incoming>, node: &str, carry: Carry) -> Respons
             Some(false) => return document(204, &Value::Null),
             None => return refusal(400, "bad_request", "running is true or false"),
         },
-        (&Method::DELETE, application::PATH) => Order::Reset,
+        (&Method::DELETE, application::PATH) => Order::Reset {
+            force: request.uri().query() == Some(application::FORCE),
+        },
         (&Method::PUT, application::CLUSTER) => match named(request).await {
             Some(node) => Order::Join(node),
             None => return refusal(400, "bad_request", "node is the name of a node"),

@@ -179,6 +179,19 @@ impl Node {
         status == 200 && body.contains("\"payload\":\"kept\"")
     }
 
+    /// What a command of `leveret ctl` says; whether it did what it was told.
+    fn ctl(&self, words: &[&str]) -> Result<String, String> {
+        let at = self.args.iter().position(|arg| arg == "--data-dir").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+        command.arg("ctl").args(words).args(&self.args[at..at + 2]);
+        let done = command.stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(done.stdout).unwrap() + &String::from_utf8(done.stderr).unwrap();
+        match done.status.success() {
+            true => Ok(said),
+            false => Err(said),
+        }
+    }
+
     /// How many nodes of its cluster it says run.
     fn running(&self) -> usize {
         let (_, body) = self.ask("GET", "/nodes?columns=name,running", "");
@@ -349,6 +362,49 @@ fn who_has_another_secret_or_data_of_its_own_is_not_let_in_and_both_ends_say_why
     assert!(why.contains("set cluster."), "{why}");
     assert!(second.says(" is ready").is_none(), "it ends");
 }
+
+#[test]
+fn a_node_that_is_reset_is_forgotten_by_the_others_though_these_are_too_few_and_joins_them_anew() {
+    let scratch = TempDir::new().unwrap();
+    let mut nodes = three(&scratch);
+    start(&mut nodes);
+    nodes[0].put("/queues/%2F/stays", r#"{"durable":true}"#);
+    nodes[2].put("/queues/%2F/goes", r#"{"durable":true}"#);
+
+    let refused = nodes[2].ctl(&["reset"]).unwrap_err();
+    assert!(refused.contains("requires the 'rabbit' app to be stopped"), "{refused}");
+    nodes[2].ctl(&["stop_app"]).unwrap();
+    nodes[2].ctl(&["reset"]).unwrap();
+    assert!(!scratch.path().join("n3/cluster").exists());
+    assert_eq!(nodes[0].names("/nodes").len(), 2, "it is forgotten");
+    wait("its queue went with it", || nodes[1].names("/queues") == ["stays"]);
+    nodes[2].ctl(&["reset"]).unwrap();
+
+    // Of two, neither decides alone. The first one has begun the cluster, and may lead.
+    nodes[0].ctl(&["stop_app"]).unwrap();
+    nodes[0].ctl(&["reset"]).unwrap();
+    nodes[1].put_at_last("/queues/%2F/alone", r#"{"durable":true}"#);
+    assert_eq!(nodes[1].names("/nodes"), ["n2@localhost"]);
+    wait("its queue went with it", || nodes[1].names("/queues") == ["alone"]);
+
+    for node in [0, 2] {
+        nodes[node].ctl(&["start_app"]).unwrap();
+        nodes[node].is_ready();
+        assert_eq!(nodes[node].names("/queues"), ["alone"]);
+    }
+    wait("all run", || nodes.iter().all(|node| node.running() == 3));
+
+    // Nobody is there who could forget it.
+    nodes[0].kill();
+    nodes[1].kill();
+    nodes[2].ctl(&["stop_app"]).unwrap();
+    let refused = nodes[2].ctl(&["reset"]).unwrap_err();
+    assert!(refused.contains("forget_cluster_node n3@localhost"), "{refused}");
+    assert!(scratch.path().join("n3/cluster").exists());
+    nodes[2].ctl(&["force_reset"]).unwrap();
+    assert!(!scratch.path().join("n3/cluster").exists());
+}
+
 /// A client of AMQP, as far as it has to be one: it is connected, and may consume.
 struct Client(TcpStream);
 

@@ -133,6 +133,8 @@ pub enum OpenError {
     Thread(std::io::Error),
     /// The node is one of several and can't be, or it isn't and its data directory is that of one: the text says what to do.
     Clustered(String),
+    /// The cluster that the node is of by its own file does not count it as a member: the text says why, and what to do.
+    NotAMember(String),
 }
 
 impl std::fmt::Display for OpenError {
@@ -153,7 +155,7 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Catalog(refusal) => write!(f, "the node's start cannot be recorded: {refusal}"),
             Self::Defaults(refusal) => write!(f, "the default user cannot be created: {refusal}"),
-            Self::Clustered(text) => f.write_str(text),
+            Self::Clustered(text) | Self::NotAMember(text) => f.write_str(text),
             Self::Thread(error) => write!(f, "a thread cannot be started: {error}"),
         }
     }

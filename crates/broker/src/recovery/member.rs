@@ -7,7 +7,7 @@ use super::replay::Replay;
 use crate::broker::shared_catalog::CatalogFollower;
 use crate::groups::catalog::SharedCatalog;
 use crate::groups::handover::InCharge;
-use crate::groups::membership::{CATALOG_GROUP, Clustered, Stage, Ticker};
+use crate::groups::membership::{CATALOG_GROUP, Clustered, ENDED_PART, Stage, Ticker};
 use crate::groups::{Found, Identity, NodeGroups, NotOpened};
 use crate::node::Node;
 use crate::options::OpenError;
@@ -17,9 +17,6 @@ use catalog::{Answer, Incarnation, Joined, NodeId, Refusal, RefusalKind, Request
 use cluster::{Groups, MemberId, Membership, Settings};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How many of the objects that ended with the node's last run are deleted at a time.
-const ENDED_PART: usize = 1000;
 
 /// How long a node stays that was forgotten, and still votes.
 const STAYS: Duration = Duration::from_secs(3);
@@ -280,8 +277,7 @@ impl<'a> Waiting<'a> {
     fn goes_on(&mut self) -> Result<(), OpenError> {
         let now = self.running.groups.node().world.elapsed();
         let seconds = (now - self.begun).as_secs();
-        let waits = self.clustered.companion.waits(seconds);
-        waits.map_err(OpenError::Clustered)?;
+        self.clustered.companion.waits(seconds)?;
         if now - self.said >= SAYS_EVERY {
             self.said = now;
             tracing::warn!(
@@ -295,5 +291,9 @@ impl<'a> Waiting<'a> {
 }
 
 fn refused(refusal: &Refusal) -> OpenError {
-    OpenError::Clustered(format!("the cluster does not take this node: {refusal}"))
+    let text = format!("the cluster does not take this node: {refusal}");
+    match refusal.kind() {
+        RefusalKind::NotAllowed => OpenError::NotAMember(text),
+        _ => OpenError::Clustered(text),
+    }
 }

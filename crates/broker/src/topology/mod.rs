@@ -23,6 +23,7 @@ use crate::clients::alarms::AlarmReason;
 use crate::clients::outbox::{ChannelId, Outbox, Ticket};
 use crate::events::Events;
 use crate::groups::catalog::SharedCatalog;
+use crate::groups::membership::ENDED_PART;
 use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::LocalJournal;
@@ -52,9 +53,6 @@ const BATCH: usize = 1000;
 
 /// How many changes that belong together are asked of other nodes at a time: less than a node may have open.
 const UNDER_WAY: usize = 256;
-
-/// How many of the objects that ended with the node's last run are deleted at a time.
-const ENDED_PART: usize = 1000;
 
 /// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -203,6 +203,10 @@ impl Group {
         self.snapshots
     }
 
+    pub fn is_removed(&self) -> bool {
+        self.removed
+    }
+
     pub fn held_bytes(&self) -> usize {
         self.raw.store().held_bytes()
     }

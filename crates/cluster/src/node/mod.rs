@@ -57,6 +57,8 @@ pub struct Status {
     pub members: Membership,
     /// How often it was told to fetch a snapshot.
     pub snapshots: u32,
+    /// It was told that it is none any more: the others do without it.
+    pub is_removed: bool,
 }
 
 /// The groups of a node.
@@ -161,6 +163,7 @@ impl Groups {
             held_bytes: group.held_bytes(),
             members: group.membership().clone(),
             snapshots: group.snapshots(),
+            is_removed: group.is_removed(),
         })
     }
 

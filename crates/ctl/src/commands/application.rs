@@ -14,9 +14,9 @@ pub const COMMANDS: &[Command] = &[
         .about("Stops the broker and closes its clients; the process stays and can start it again"),
     Command::new(Nodes, "start_app", (0, 0), "", start).about("Starts the broker that stop_app stopped"),
     Command::new(Nodes, "reset", (0, 0), "", reset)
-        .about("Deletes all definitions and messages of a node that stop_app stopped"),
+        .about("Has the cluster forget a node that stop_app stopped, and deletes all its definitions and messages"),
     Command::new(Nodes, "force_reset", (0, 0), "", force_reset)
-        .about("Does what reset does: no other node is asked"),
+        .about("Deletes all definitions and messages of a node that stop_app stopped; the other nodes are not asked"),
 ];
 
 /// Has the next start ask a node to be let into its cluster.
@@ -103,20 +103,20 @@ fn start(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-fn forget(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn forget(ask: &Ask<'_>, path: &str) -> Result<Output, Failure> {
     if is_running(ask)? {
         return Err(Failure::plain(USAGE, RUNS));
     }
-    ask.delete(APPLICATION)?;
+    ask.delete(path)?;
     Ok(Output::Done)
 }
 
 fn reset(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Resetting node {} ...", ask.node()));
-    forget(ask)
+    forget(ask, APPLICATION)
 }
 
 fn force_reset(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Forcefully resetting node {} ...", ask.node()));
-    forget(ask)
+    forget(ask, &format!("{APPLICATION}?force"))
 }

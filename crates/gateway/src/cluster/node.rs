@@ -6,7 +6,6 @@ use super::{ConfiguredNode, host_of};
 use crate::link::{
     ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent, of_queues,
 };
-use broker::Broker;
 use broker::groups::catalog::{CatalogLinks, SharedCatalog};
 use broker::groups::membership::{
     Applicant, CATALOG_GROUP, ClusterFile, ClusterStore, Clustered, Companion, NotAdmitted, Peer, Stage,
@@ -14,6 +13,7 @@ use broker::groups::membership::{
 };
 use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
+use broker::{Broker, OpenError, RefusalKind};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -190,32 +190,75 @@ impl Cluster {
         }
     }
 
+    /// Has the other members forget this node, and waits until they do without it. Nobody is served by it meanwhile, but it
+    /// takes part: of two nodes one alone decides nothing. To be stopped and closed afterwards, in any case.
+    ///
+    /// # Errors
+    /// It was not forgotten, or is and the others may still need it: the text says which.
+    pub fn leave(&self, broker: &Broker) -> Result<(), String> {
+        let (me, name) = {
+            let file = self.file();
+            (file.node, file.name.clone())
+        };
+        if self.members().iter().all(|member| member.node == me) {
+            return Ok(());
+        }
+        let running = self.state().running.clone();
+        let running = running.ok_or("it takes no part in its cluster")?;
+        self.hand_over(&running);
+        loop {
+            match broker.administrator(broker::THE_NODE).forget_node(&name) {
+                Ok(()) => break,
+                Err(refusal) if refusal.kind() != RefusalKind::Internal => return Err(refusal.to_string()),
+                Err(refusal) if !(self.goes_on)() => return Err(refusal.to_string()),
+                Err(_) => {}
+            }
+        }
+        tracing::info!(area = "cluster", "this node is forgotten; waiting until the others do without it");
+        let status = || running.groups.status(CATALOG_GROUP);
+        let votes = || status().is_some_and(|status| !status.is_removed);
+        while votes() {
+            if !(self.goes_on)() {
+                return Err("the others have forgotten this node, but may not be able to do without it yet".to_owned());
+            }
+            // It is told with a tick.
+            drop(self.ticked.wait_timeout(self.state(), HAND_OVER));
+        }
+        Ok(())
+    }
+
     /// The node is about to close: others lead what it leads, if there are some, and then it has no links any more. To be called
     /// before the broker is closed.
     pub fn stop(&self) {
         let running = self.state().running.clone();
-        if let Some(Running { groups, catalog }) = running {
-            let leads = || catalog.member().is_some_and(|member| member.leads());
-            let has_links = || {
-                self.links
-                    .status()
-                    .iter()
-                    .any(|peer| peer.lanes.iter().any(|lane| lane.link.is_some()))
-            };
-            groups.hand_over();
-            let until = Instant::now() + HAND_OVER;
-            while leads()
-                && has_links()
-                && let Some(left) = until.checked_duration_since(Instant::now())
-            {
-                // Who leads is looked at with each tick.
-                drop(self.ticked.wait_timeout(self.state(), left));
-            }
+        if let Some(running) = running {
+            self.hand_over(&running);
         }
         self.questions.stop();
         self.links.stop();
         let mut state = self.state();
         (state.running, state.work) = (None, None);
+    }
+
+    /// Others lead from now on what this node leads. Waits for that, if there are some.
+    fn hand_over(&self, running: &Running) {
+        let Running { groups, catalog } = running;
+        let leads = || catalog.member().is_some_and(|member| member.leads());
+        let has_links = || {
+            self.links
+                .status()
+                .iter()
+                .any(|peer| peer.lanes.iter().any(|lane| lane.link.is_some()))
+        };
+        groups.hand_over();
+        let until = Instant::now() + HAND_OVER;
+        while leads()
+            && has_links()
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            // Who leads is looked at with each tick.
+            drop(self.ticked.wait_timeout(self.state(), left));
+        }
     }
 
     fn file(&self) -> MutexGuard<'_, ClusterFile> {
@@ -387,9 +430,10 @@ impl Companion for Cluster {
         }
     }
 
-    fn waits(&self, seconds: u64) -> Result<(), String> {
+    fn waits(&self, seconds: u64) -> Result<(), OpenError> {
         if !(self.goes_on)() {
-            return Err("the node was told to stop while it waited for its cluster".to_owned());
+            let why = "the node was told to stop while it waited for its cluster";
+            return Err(OpenError::Clustered(why.to_owned()));
         }
         let refused = self
             .refused
@@ -397,7 +441,7 @@ impl Companion for Cluster {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if let Some(why) = refused {
-            return Err(why);
+            return Err(OpenError::NotAMember(why));
         }
         // Who was removed from the cluster has no links, and would wait for ever.
         if seconds > 0

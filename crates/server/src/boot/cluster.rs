@@ -4,7 +4,8 @@ use super::broker_options;
 use super::endpoints::Endpoints;
 use crate::config::{Config, rules_cluster};
 use broker::groups::NodeId;
-use broker::groups::membership::{ClusterStore, Peer, Stage};
+use broker::groups::membership::{ClusterFile, ClusterStore, Peer, Stage};
+use broker::{Broker, OpenError};
 use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Forming, form};
 use gateway::link::{Lane, LinkOptions, PeerStatus, Secret};
 use management::{LinkFigures, Member, Members};
@@ -13,6 +14,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the others may take to forget a node that is reset. Whoever asks for that waits no longer than 30 s.
+const LEAVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// What RabbitMQ keeps its secret in, in the data directory or the user's home.
 const COOKIE: &str = ".erlang.cookie";
@@ -98,6 +103,52 @@ pub fn join(config: &Config, whom: &str) -> Result<(), String> {
     };
     let store = ClusterStore::of(&broker_options(config));
     store.join(&own, whom).map_err(|error| error.to_string())
+}
+
+/// Has the other members of the node's cluster forget it, if there are any: it takes part meanwhile, without clients, since the
+/// others may be too few to decide that. The node must not run.
+///
+/// # Errors
+/// Nobody decides, or the node can't take part; the text says what to do.
+pub fn leave(config: &Config, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Result<(), String> {
+    let left = take_leave(config, goes_on);
+    left.map_err(|error| {
+        format!(
+            "the cluster can't be asked to forget this node: {error}. Start its other nodes and try again; or use force_reset here, and \
+             forget_cluster_node {} on one of them",
+            config.node_name
+        )
+    })
+}
+
+fn take_leave(
+    config: &Config,
+    goes_on: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<(), Box<dyn Error>> {
+    let known = ClusterStore::of(&broker_options(config)).read()?;
+    let others = |file: &ClusterFile| file.peers.iter().any(|peer| peer.node != file.node);
+    if !known.is_some_and(|file| file.stage != Stage::Asks && others(&file)) {
+        return Ok(());
+    }
+    let until = Instant::now() + LEAVES_WITHIN;
+    let in_time = move || goes_on() && Instant::now() < until;
+    let Some(cluster) = open(config, &Endpoints::read(config)?, in_time)? else {
+        return Ok(());
+    };
+    let opened = Broker::open_clustered(broker_options(config), cluster.clustered());
+    let left = match &opened {
+        Ok(broker) => cluster.leave(broker),
+        Err(OpenError::NotAMember(why)) => {
+            tracing::info!(area = "cluster", "there is nothing to leave: {why}");
+            Ok(())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    cluster.stop();
+    if let Ok(broker) = opened {
+        broker.close();
+    }
+    Ok(left?)
 }
 
 /// The members of a node's cluster, for operators.

@@ -32,15 +32,20 @@ pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next
         .map(|path| PidFile::write(path, config.keeps_pid_file))
         .transpose()?;
     let caller = signals.caller();
-    let (data_dir, of_this) = (config.data_dir.clone(), config.clone());
+    let of_this = config.clone();
+    let goes_on = Arc::new(signals.goes_on());
     let carry = move |order| match order {
         Order::Start => {
             caller.call(Ended::Started);
             Ok(())
         }
-        Order::Reset => {
+        Order::Reset { force } => {
+            if !force {
+                let goes_on = goes_on.clone();
+                cluster::leave(&of_this, move || goes_on())?;
+            }
             tracing::warn!(area = "boot", "reset: everything durable is deleted");
-            broker::erase(&data_dir).map_err(|error| error.to_string())
+            broker::erase(&of_this.data_dir).map_err(|error| error.to_string())
         }
         Order::Join(whom) => cluster::join(&of_this, &whom),
     };

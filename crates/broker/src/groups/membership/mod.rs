@@ -19,11 +19,15 @@ pub use ticker::Ticker;
 use super::catalog::{CatalogLinks, SharedCatalog};
 use super::member::Links;
 use super::node_groups::NodeGroups;
+use crate::options::OpenError;
 use cluster::GroupId;
 use std::sync::Arc;
 
 /// The group that the catalog is. No other group has this number.
 pub const CATALOG_GROUP: GroupId = GroupId(1);
+
+/// How many of the objects that ended with a run of a node are deleted at a time.
+pub const ENDED_PART: usize = 1000;
 
 /// What a node of several has besides its data directory. Whoever opens it brings this.
 #[derive(Clone)]
@@ -63,6 +67,6 @@ pub trait Companion: Send + Sync {
     /// The node waits for others, for so many seconds by now.
     ///
     /// # Errors
-    /// It is to give up; the text says why.
-    fn waits(&self, seconds: u64) -> Result<(), String>;
+    /// It is to give up: [`OpenError::NotAMember`] if they do not know it, otherwise [`OpenError::Clustered`].
+    fn waits(&self, seconds: u64) -> Result<(), OpenError>;
 }
