@@ -372,12 +372,17 @@ fn a_node_that_is_reset_is_forgotten_by_the_others_though_these_are_too_few_and_
     nodes[2].put("/queues/%2F/goes", r#"{"durable":true}"#);
 
     let refused = nodes[2].ctl(&["reset"]).unwrap_err();
-    assert!(refused.contains("requires the 'rabbit' app to be stopped"), "{refused}");
+    assert!(
+        refused.contains("requires the 'rabbit' app to be stopped"),
+        "{refused}"
+    );
     nodes[2].ctl(&["stop_app"]).unwrap();
     nodes[2].ctl(&["reset"]).unwrap();
     assert!(!scratch.path().join("n3/cluster").exists());
     assert_eq!(nodes[0].names("/nodes").len(), 2, "it is forgotten");
-    wait("its queue went with it", || nodes[1].names("/queues") == ["stays"]);
+    wait("its queue went with it", || {
+        nodes[1].names("/queues") == ["stays"]
+    });
     nodes[2].ctl(&["reset"]).unwrap();
 
     // Of two, neither decides alone. The first one has begun the cluster, and may lead.
@@ -385,7 +390,9 @@ fn a_node_that_is_reset_is_forgotten_by_the_others_though_these_are_too_few_and_
     nodes[0].ctl(&["reset"]).unwrap();
     nodes[1].put_at_last("/queues/%2F/alone", r#"{"durable":true}"#);
     assert_eq!(nodes[1].names("/nodes"), ["n2@localhost"]);
-    wait("its queue went with it", || nodes[1].names("/queues") == ["alone"]);
+    wait("its queue went with it", || {
+        nodes[1].names("/queues") == ["alone"]
+    });
 
     for node in [0, 2] {
         nodes[node].ctl(&["start_app"]).unwrap();

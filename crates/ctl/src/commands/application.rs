@@ -13,10 +13,12 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Nodes, "stop_app", (0, 0), "", stop)
         .about("Stops the broker and closes its clients; the process stays and can start it again"),
     Command::new(Nodes, "start_app", (0, 0), "", start).about("Starts the broker that stop_app stopped"),
-    Command::new(Nodes, "reset", (0, 0), "", reset)
-        .about("Has the cluster forget a node that stop_app stopped, and deletes all its definitions and messages"),
-    Command::new(Nodes, "force_reset", (0, 0), "", force_reset)
-        .about("Deletes all definitions and messages of a node that stop_app stopped; the other nodes are not asked"),
+    Command::new(Nodes, "reset", (0, 0), "", reset).about(
+        "Has the cluster forget a node that stop_app stopped, and deletes all its definitions and messages",
+    ),
+    Command::new(Nodes, "force_reset", (0, 0), "", force_reset).about(
+        "Deletes all definitions and messages of a node that stop_app stopped; the other nodes are not asked",
+    ),
 ];
 
 /// Has the next start ask a node to be let into its cluster.

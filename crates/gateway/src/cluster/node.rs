@@ -214,12 +214,18 @@ impl Cluster {
                 Err(_) => {}
             }
         }
-        tracing::info!(area = "cluster", "this node is forgotten; waiting until the others do without it");
+        tracing::info!(
+            area = "cluster",
+            "this node is forgotten; waiting until the others do without it"
+        );
         let status = || running.groups.status(CATALOG_GROUP);
         let votes = || status().is_some_and(|status| !status.is_removed);
         while votes() {
             if !(self.goes_on)() {
-                return Err("the others have forgotten this node, but may not be able to do without it yet".to_owned());
+                return Err(
+                    "the others have forgotten this node, but may not be able to do without it yet"
+                        .to_owned(),
+                );
             }
             // It is told with a tick.
             drop(self.ticked.wait_timeout(self.state(), HAND_OVER));
