@@ -35,9 +35,10 @@ impl QueueEvents for Follower {
         self.dead_letters.send(letters);
     }
 
-    fn unused(&self, queue: QueueId) {
-        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
-            broker.delete_unused_queue(queue);
+    fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>) {
+        match self.broker.get().and_then(Weak::upgrade) {
+            Some(broker) => broker.delete_unused_queue(queue, then),
+            None => then(),
         }
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub struct QueueRef {
     queue: Handle,
     ack_timeout_ms: u64,
+    auto_delete: bool,
 }
 
 impl QueueRef {
@@ -29,6 +30,11 @@ impl QueueRef {
     /// long as they like. What was in force when the queue was asked for.
     pub fn ack_timeout_ms(&self) -> u64 {
         self.ack_timeout_ms
+    }
+
+    /// True if it ends with its last consumer.
+    pub fn is_auto_delete(&self) -> bool {
+        self.auto_delete
     }
 
     /// True if both are the same queue.
@@ -245,13 +251,13 @@ impl Session {
     fn queue_to_consume(&self, name: &str) -> Result<QueueRef, Refusal> {
         let queue = self.queue_to_read(name)?;
         let view = self.broker().view();
-        let own = view
-            .queue(self.vhost(), name)
-            .and_then(|known| view.settings(known).consumer_timeout_ms);
+        let known = view.queue(self.vhost(), name);
+        let own = known.and_then(|known| view.settings(known).consumer_timeout_ms);
         let ack_timeout_ms = own.unwrap_or_else(|| self.broker().consumer_timeout_ms());
         Ok(QueueRef {
             queue,
             ack_timeout_ms,
+            auto_delete: known.is_some_and(|known| known.auto_delete),
         })
     }
 

@@ -26,7 +26,9 @@ struct Unheard;
 impl QueueEvents for Unheard {
     fn dead_letters(&self, _: DeadLetters) {}
 
-    fn unused(&self, _: QueueId) {}
+    fn unused(&self, _: QueueId, then: Box<dyn FnOnce() + Send>) {
+        then();
+    }
 }
 
 /// Queues of this kind, and the name of one's journal.

@@ -27,6 +27,7 @@ pub trait QueueEvents: Send + Sync {
     /// host: it must not wait.
     fn dead_letters(&self, letters: DeadLetters);
 
-    /// An auto-delete queue lost its last consumer.
-    fn unused(&self, queue: QueueId);
+    /// An auto-delete queue lost its last consumer, or nobody has used one for its time. Once it is gone, or nobody can have it
+    /// deleted for now, `then` is to be called.
+    fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>);
 }

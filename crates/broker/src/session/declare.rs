@@ -288,6 +288,8 @@ impl Session {
                 ..declared
             }),
             Some(_) => Ok(declared),
+            // It was declared, and has ended since.
+            None if self.broker().view().queue(self.vhost(), &declared.name).is_none() => Ok(declared),
             None => Err(self.unreachable(&declared.name)),
         }
     }
@@ -507,6 +509,9 @@ impl Broker {
         let broker = Arc::downgrade(self);
         self.node().pager.write(move |files| {
             let Some(broker) = broker.upgrade() else { return };
+            if deletion.unused_queue().is_some_and(|id| broker.is_in_use(id)) {
+                return;
+            }
             let began = files.world.elapsed();
             if let Some(deletion) = broker.delete_a_part(deletion) {
                 // What else is to be written comes between two parts.
@@ -528,9 +533,18 @@ impl Broker {
         self.topology().delete_a_part(deletion, go_on)
     }
 
-    /// An auto-delete queue lost its last consumer.
-    pub(crate) fn delete_unused_queue(&self, id: QueueId) {
-        self.topology().delete_queue(id, || ());
+    /// Nobody uses this queue any more. `then` is called once it is gone, or nobody can decide that for now: then it is asked for
+    /// until somebody can, or somebody uses it again.
+    pub(crate) fn delete_unused_queue(self: &Arc<Self>, id: QueueId, then: Box<dyn FnOnce() + Send>) {
+        if let Some(left) = self.delete_a_part(Deletion::of_unused_queue(id, then)) {
+            self.delete_part_by_part(left);
+        }
+    }
+
+    /// A queue of this node has consumers.
+    fn is_in_use(&self, id: QueueId) -> bool {
+        let queue = self.queues().all().into_iter().find(|queue| queue.id == id);
+        queue.is_some_and(|queue| queue.status().consumers > 0)
     }
 }
 

@@ -35,6 +35,11 @@ enum Doomed {
     },
     /// The exclusive queues of a connection that is gone.
     ExclusiveTo(NodeConnection),
+    /// A queue that nobody uses. Whoever waits for its end is told with the first answer.
+    Unused {
+        id: QueueId,
+        told: Option<Box<dyn FnOnce() + Send>>,
+    },
 }
 
 impl Doomed {
@@ -46,7 +51,7 @@ impl Doomed {
                 id,
                 at_most: BINDINGS_PART,
             },
-            Self::Queue { id, .. } => Request::DeleteQueue { id },
+            Self::Queue { id, .. } | Self::Unused { id, .. } => Request::DeleteQueue { id },
             Self::ExclusiveTo(connection) => Request::CloseConnection {
                 connection,
                 at_most: QUEUES_PART,
@@ -56,7 +61,7 @@ impl Doomed {
 
     fn label(&self) -> String {
         match self {
-            Self::Queue { id, .. } => format!("queue {id}"),
+            Self::Queue { id, .. } | Self::Unused { id, .. } => format!("queue {id}"),
             Self::ExclusiveTo(it) => format!("exclusive queues of connection {}", it.connection.0),
         }
     }
@@ -77,6 +82,20 @@ impl Deletion {
         Self::new(Doomed::ExclusiveTo(connection), then)
     }
 
+    /// A queue that nobody uses. `told` is called when it is gone, or nobody can decide that for now.
+    pub fn of_unused_queue(id: QueueId, told: Box<dyn FnOnce() + Send>) -> Self {
+        let told = Some(told);
+        Self::new(Doomed::Unused { id, told }, drop)
+    }
+
+    /// The queue that is deleted because nobody uses it, if that is why.
+    pub fn unused_queue(&self) -> Option<QueueId> {
+        match self.of {
+            Doomed::Unused { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
     fn new(of: Doomed, then: impl FnOnce(Answered) + Send + 'static) -> Self {
         let (then, answered) = (Box::new(then), None);
         Self { of, then, answered }
@@ -89,10 +108,17 @@ impl Deletion {
     }
 
     /// Takes an answer: true if nothing is left to be asked. `is_late` says that others decide: if they can't, somebody who waits
-    /// is told, and for a connection that is gone they are asked again, since nobody else would ask.
+    /// is told, and for a connection that is gone or a queue that nobody uses they are asked again, since nobody else would ask.
     fn is_over(&mut self, answered: &Answered, is_late: bool) -> bool {
+        if let Doomed::Unused { told, .. } = &mut self.of
+            && let Some(told) = told.take()
+        {
+            told();
+        }
         match (&mut self.of, answered.as_ref().map(|done| &done.value)) {
-            (Doomed::ExclusiveTo(_), Err(refusal)) if is_late && refusal.kind() == RefusalKind::Internal => {
+            (Doomed::ExclusiveTo(_) | Doomed::Unused { .. }, Err(refusal))
+                if is_late && refusal.kind() == RefusalKind::Internal =>
+            {
                 return false;
             }
             (_, Err(refusal)) => warn(&self.of.label(), refusal),
@@ -100,7 +126,7 @@ impl Deletion {
                 *is_bare = *answer != Answer::Cleared(BINDINGS_PART);
                 return false;
             }
-            (Doomed::Queue { .. }, Ok(_)) => {}
+            (Doomed::Queue { .. } | Doomed::Unused { .. }, Ok(_)) => {}
             (Doomed::ExclusiveTo(_), Ok(answer)) => return *answer != Answer::Cleared(QUEUES_PART),
         }
         true
@@ -110,7 +136,7 @@ impl Deletion {
     fn actor(&self) -> Option<Arc<str>> {
         match &self.of {
             Doomed::Queue { asker, .. } => Some(asker.user.clone()),
-            Doomed::ExclusiveTo(_) => None,
+            Doomed::ExclusiveTo(_) | Doomed::Unused { .. } => None,
         }
     }
 

@@ -91,15 +91,16 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         let removed = self.consumers.ring.remove(id).is_some();
+        // Like RabbitMQ, a queue that never had a consumer is not deleted. The order comes first: whoever cancels the last one
+        // is answered once the queue is gone.
+        if removed && self.consumers.ring.len() == 0 && self.settings.auto_delete {
+            outcome.effects.push(Effect::DeleteQueue);
+        }
         if let Some(reply) = reply {
             outcome.effects.push(Effect::Reply(reply, Answer::Cancelled));
         }
         if removed && self.activate(outcome) && self.lanes.ready() > 0 {
             self.deliver(outcome);
-        }
-        // Like RabbitMQ, a queue that never had a consumer is not deleted.
-        if removed && self.consumers.ring.len() == 0 && self.settings.auto_delete {
-            outcome.effects.push(Effect::DeleteQueue);
         }
         self.used(now);
     }

@@ -25,6 +25,8 @@ pub(in crate::queues) struct Actions {
     released: Vec<Arc<Release>>,
     wakes_at_ms: Option<u64>,
     unused: bool,
+    /// Who has cancelled its last consumer, and is answered when an unused queue is gone.
+    leaving: Vec<Reply>,
     /// Messages that cannot be read on this node.
     unreadable: Vec<Ranges>,
 }
@@ -135,6 +137,7 @@ impl Queue {
                     pieces,
                 });
             }
+            Effect::Reply(reply, Answer::Cancelled) if actions.unused => actions.leaving.push(reply),
             Effect::Reply(reply, answer) => {
                 self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
@@ -200,7 +203,13 @@ impl Queue {
             self.node.timers.wake(at_ms, queue);
         }
         if actions.unused {
-            self.events.unused(self.id);
+            let leaving = actions.leaving;
+            let answer = move || {
+                for reply in leaving {
+                    reply.outbox.send(reply.answered(Some(Answer::Cancelled)));
+                }
+            };
+            self.events.unused(self.id, Box::new(answer));
         }
         for release in actions.released {
             release.release();
@@ -260,7 +269,7 @@ mod tests {
             self.told.lock().unwrap().push(letters.ticket);
         }
 
-        fn unused(&self, _queue: QueueId) {}
+        fn unused(&self, _queue: QueueId, _then: Box<dyn FnOnce() + Send>) {}
     }
 
     fn enqueue(queue: &Arc<Queue>, now: model::Timestamp) {

@@ -322,14 +322,24 @@ impl Open {
         let done = channel.release_part();
         let departed = std::mem::take(&mut channel.departed);
         if done {
-            channel.state = state;
             self.unfinished -= unfinished;
         }
         if !departed.is_empty() {
+            // A queue that ends with its last consumer is gone before the client hears that its consumers are.
+            if wait {
+                let ending = departed.iter().filter(|it| it.queue.is_auto_delete());
+                self.fences.extend(ending.map(|it| it.question));
+            }
             self.departures.add(departed);
             self.absorb(out);
         }
-        done
+        if !done || wait && !self.fences.is_empty() {
+            return false;
+        }
+        if let Some(channel) = self.channels.get_mut(number) {
+            channel.state = state;
+        }
+        true
     }
 
     /// Gives back what the connection holds, a part of it at a time; true if that was the last one. Replies that wait for the log
