@@ -114,7 +114,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
     parser.add_argument("--external-alarm-off", default="", help="a shell command that lifts it")
-    parser.add_argument("--cluster", action="store_true", help="the client suites against a node that takes no queues, of a cluster of three")
+    parser.add_argument("--cluster", action="store_true", help="the client suites, the differential one and the kill loop through a node that takes no queues, of a cluster of three")
     parser.add_argument("--cycles", type=int, default=20, help="cycles of the kill -9 loop")
     options = parser.parse_args()
     if bool(options.binary) == bool(options.external):
@@ -153,12 +153,15 @@ def main() -> int:
             for which in {broker, alarm_broker}:
                 stop_cleanly(which, tally)
     if options.binary and (not chosen or "crash" in chosen):
-        run_load("crash", [options.binary, "--cycles", str(options.cycles)], 120 + 10 * options.cycles, tally)
-    if options.binary and (not chosen or "partition" in chosen):
+        through = ["--cluster"] if options.cluster else []
+        run_load("crash", [options.binary, "--cycles", str(options.cycles), *through], 120 + 30 * options.cycles, tally)
+    # These know no node in front of others.
+    alone = not options.cluster
+    if alone and options.binary and (not chosen or "partition" in chosen):
         run_load("partition", [options.binary], 600, tally)
-    if not chosen or "perftest" in chosen:
+    if alone and (not chosen or "perftest" in chosen):
         run_load("perftest", [options.binary] if options.binary else ["--external", options.external], 600, tally)
-    if options.binary and (not chosen or "perf" in chosen):
+    if alone and options.binary and (not chosen or "perf" in chosen):
         run_load("perf_tool", [options.binary], 300, tally)
     if tally.failures:
         print("== failures")

@@ -126,6 +126,10 @@ class Broker:
             self.process.kill()
             self.process.wait()
 
+    def kill_one(self) -> None:
+        """What clients are connected to, and if there are others, not these."""
+        self.kill()
+
     def restart(self) -> None:
         code = self.stop()
         if code != 0:
@@ -156,10 +160,10 @@ class Broker:
         """Log lines that tell of a panic; there must never be one."""
         return [line for line in self.log_text().splitlines() if "panicked at" in line]
 
-    def close(self) -> None:
-        """Ends the process whatever its state and removes its directory."""
+    def close(self, keep: bool = False) -> None:
+        """Ends the process whatever its state and removes its directory, unless that is kept."""
         self.kill()
-        if self.own_directory:
+        if self.own_directory and not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Broker:

@@ -48,9 +48,14 @@ class Cluster:
         self.proxies.append(Proxy(self.gates, source, target, self.link_ports[target]))
         return self.proxies[-1].port
 
-    def start(self) -> Cluster:
+    def spawn(self) -> None:
+        """Starts those that don't run, without waiting until they serve."""
         for node in self.nodes:
-            node.spawn()
+            if not node.alive():
+                node.spawn()
+
+    def start(self) -> Cluster:
+        self.spawn()
         for node in self.nodes:
             node.wait_until_serving()
         self.wait_until_whole()
@@ -101,14 +106,15 @@ class Cluster:
     def panics(self) -> list[str]:
         return [line for node in self.nodes for line in node.panics()]
 
-    def close(self) -> None:
+    def close(self, keep: bool = False) -> None:
         self.heal()
         self.gates.end()
         for node in self.nodes:
             node.close()
         for proxy in self.proxies:
             proxy.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Cluster:
         return self.start()
@@ -130,6 +136,10 @@ class Front:
         self.node = self.cluster.nodes[FRONT]
         self.binary, self.host = self.node.binary, self.node.host
         self.port, self.http_port, self.metrics_port = self.node.port, self.node.http_port, self.node.metrics_port
+        self.directory = self.cluster.directory
+
+    def spawn(self) -> None:
+        self.cluster.spawn()
 
     def start(self) -> Front:
         self.cluster.start()
@@ -147,9 +157,16 @@ class Front:
             raise RuntimeError(f"a clean stop exits with 0, not {code}\n{self.log_tail()}")
         self.start()
 
-    def crash(self) -> None:
+    def kill(self) -> None:
         for node in self.cluster.nodes:
             node.kill()
+
+    def kill_one(self) -> None:
+        """The node that the clients use alone: what they hold and have sent is with the others."""
+        self.node.kill()
+
+    def crash(self) -> None:
+        self.kill()
         self.start()
 
     def alive(self) -> bool:
@@ -161,5 +178,5 @@ class Front:
     def log_tail(self) -> str:
         return "\n".join(f"{name(at)}:\n{node.log_tail()}" for at, node in enumerate(self.cluster.nodes))
 
-    def close(self) -> None:
-        self.cluster.close()
+    def close(self, keep: bool = False) -> None:
+        self.cluster.close(keep)

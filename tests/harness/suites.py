@@ -56,7 +56,7 @@ def client_suites() -> list[Suite]:
             [*(f"test_{name}.py" for name in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)],
             time_limit_seconds=1200,
         ),
-        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
+        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, []),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(

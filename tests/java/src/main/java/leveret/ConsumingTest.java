@@ -2,6 +2,7 @@ package leveret;
 
 import static leveret.World.bodies;
 import static leveret.World.check;
+import static leveret.World.countsAtLast;
 import static leveret.World.drain;
 import static leveret.World.equal;
 import static leveret.World.fill;
@@ -119,10 +120,10 @@ public final class ConsumingTest {
       channel.basicConsume(queue, false, (tag, delivery) -> inbox.add(delivery), IGNORED);
     }
     List<Delivery> got = take(inbox, 3);
-    equal(7L, channel.messageCount(queue));
+    countsAtLast(7, channel, queue);
     channel.basicAck(tag(got.get(1)), true);
     take(inbox, 2);
-    equal(5L, channel.messageCount(queue));
+    countsAtLast(5, channel, queue);
   }
 
   public void getCountsDownToEmpty(World world) throws Exception {

@@ -151,6 +151,16 @@ final class World implements AutoCloseable {
     return deliveries.stream().map(delivery -> text(delivery.getBody())).toList();
   }
 
+  /** A queue of another node counts what a channel gives back once it has come there. */
+  static void countsAtLast(long expected, Channel channel, String queue) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(DEADLINE_SECONDS);
+    long count;
+    do {
+      count = channel.messageCount(queue);
+    } while (count != expected && System.nanoTime() < deadline);
+    equal(expected, count);
+  }
+
   static void equal(Object expected, Object got) {
     if (!Objects.equals(expected, got)) {
       throw new AssertionError("expected " + expected + ", got " + got);
