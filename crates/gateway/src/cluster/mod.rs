@@ -14,6 +14,8 @@ pub use forming::{Forming, form};
 pub use node::Cluster;
 pub use questions::Answerer;
 
+pub use crate::link::host_of;
+
 /// A node that the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredNode {
@@ -25,8 +27,3 @@ pub struct ConfiguredNode {
 
 /// Where nodes are dialled for which nothing else is said, as RabbitMQ's.
 pub const DEFAULT_PORT: u16 = 25_672;
-
-/// The host that a node's name ends with.
-pub fn host_of(name: &str) -> &str {
-    name.split_once('@').map_or(name, |(_, host)| host)
-}
