@@ -381,7 +381,7 @@ fn management_options(
         path_prefix: settings.path_prefix.clone(),
         node: config.node_name.to_string(),
         plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),
-        target_cluster_size: config.cluster.target_size,
+        target_cluster_size: config.cluster.formation.target_size(),
         node_tags: config.cluster.node_tags.clone(),
         rabbitmq_version: compatible_version(),
         listeners,
