@@ -659,6 +659,67 @@ fn people_see_the_whole_cluster_from_any_node() {
     assert!(status == 503 && why.contains("would lose their quorum"), "{why}");
 }
 
+/// Definitions that let the tests in, with something to look for.
+const DEFINITIONS: &str = r#"{
+    "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+    "vhosts": [{"name": "/"}, {"name": "shop"}],
+    "permissions": [
+        {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
+        {"user": "guest", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}
+    ],
+    "queues": [{"vhost": "shop", "name": "orders", "durable": true}]
+}"#;
+
+#[test]
+fn definitions_are_imported_once_when_the_cluster_has_as_many_members_as_there_are_to_be() {
+    let scratch = TempDir::new().unwrap();
+    let file = scratch.path().join("definitions.json");
+    fs::write(&file, DEFINITIONS).unwrap();
+    let ports = free_ports(3);
+    let node = |number: usize, known: usize| {
+        let mut node = Node::new(&scratch, number, &ports[..known], "s3cret");
+        for setting in [
+            format!("load_definitions={}", file.display()),
+            "cluster_formation.target_cluster_size_hint=3".to_owned(),
+        ] {
+            node.args.extend(["-s".to_owned(), setting]);
+        }
+        node
+    };
+    let mut nodes = vec![node(1, 2), node(2, 2)];
+    nodes.iter_mut().for_each(Node::start);
+    for node in &mut nodes {
+        node.says("the definitions are imported once the cluster has 3 members")
+            .unwrap();
+        node.is_ready();
+        let (status, _) = node.ask("GET", "/vhosts", "");
+        assert_eq!(status, 401, "nobody is there before the definitions are");
+    }
+    nodes.push(node(3, 3));
+    nodes[2].start();
+    let ends = |node: &Node| {
+        let line = node.says("definitions").unwrap();
+        line.contains("definitions.json are imported")
+    };
+    let imported: Vec<bool> = nodes.iter().map(ends).collect();
+    let count = imported.iter().filter(|imported| **imported).count();
+    assert_eq!(count, 1, "one of them imports: {imported:?}");
+    nodes[2].is_ready();
+    for node in &nodes {
+        assert_eq!(node.names("/vhosts"), ["/", "shop"]);
+        assert_eq!(node.names("/queues"), ["orders"]);
+    }
+    let (status, said) = nodes[0].ask("DELETE", "/queues/shop/orders", "");
+    assert_eq!(status, 204, "{said}");
+    nodes[1].kill();
+    nodes[1].start();
+    nodes[1]
+        .says("the definitions are those that were imported last")
+        .unwrap();
+    nodes[1].is_ready();
+    assert_eq!(nodes[1].names("/queues"), [] as [&str; 0]);
+}
+
 #[test]
 fn a_node_that_looks_others_up_begins_no_cluster_before_all_are_found() {
     let scratch = TempDir::new().unwrap();
