@@ -30,6 +30,8 @@ pub enum Answer {
     Started(Incarnation),
     /// The number of the node that is a member.
     Joined(NodeId),
+    /// What exists is of another generation than was said: nothing was done.
+    Outdated,
     /// What the snapshot that was started is of.
     Snapshot(View),
 }

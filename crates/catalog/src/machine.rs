@@ -10,6 +10,7 @@ mod nodes;
 mod policies;
 mod queues;
 mod snapshot;
+mod together;
 mod users;
 mod vhosts;
 
@@ -250,6 +251,7 @@ impl<R> Catalog<R> {
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
+            Request::All { of, requests } => self.all(of, requests, turn),
             Request::StartSnapshot => self.start_snapshot(turn),
             Request::ContinueSnapshot { facts } => Self::continue_snapshot(facts, turn),
             Request::FinishSnapshot => Self::finish_snapshot(turn),

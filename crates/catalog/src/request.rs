@@ -194,6 +194,9 @@ pub enum Request {
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },
+    /// All of these, in this order, or none: the first refusal is the answer. If a generation is said, and what exists is of
+    /// another one, nothing is done: `Answer::Outdated`. One such request has no other in it.
+    All { of: Option<u64>, requests: Vec<Request> },
     /// Begin to write everything durable down again, so that the journal can be cut before `Record::SnapshotStarted`.
     /// Answered with `Answer::Snapshot`. One at a time.
     StartSnapshot,

@@ -1,7 +1,7 @@
 //! Who a certificate says its owner is, in RabbitMQ's words (`rabbit_cert_info`).
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
@@ -112,6 +112,29 @@ impl Certificate {
             }
         };
         (!name.is_empty()).then_some(name)
+    }
+
+    /// Whether the owner is the host of this name or address. As where TLS looks at servers, the alternative names alone count,
+    /// and in those of hosts a `*` may stand for the whole first part (RFC 9525).
+    pub fn is_of_host(&self, host: &str) -> bool {
+        let address: Option<IpAddr> = host.parse().ok();
+        let is_it = |(kind, name): &(SanType, String)| match (kind, address) {
+            (SanType::Ip, Some(address)) => name.parse() == Ok(address),
+            (SanType::Dns, None) => names_host(name, host),
+            _ => false,
+        };
+        self.alternative_names.iter().any(is_it)
+    }
+}
+
+/// Whether a name in a certificate is that of a host.
+fn names_host(name: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    match name.strip_prefix("*.") {
+        Some(domain) => host
+            .split_once('.')
+            .is_some_and(|(first, behind)| !first.is_empty() && behind.eq_ignore_ascii_case(domain)),
+        None => !host.is_empty() && name.eq_ignore_ascii_case(host),
     }
 }
 
@@ -295,6 +318,33 @@ mod tests {
                 name,
                 "{kind:?} {index}"
             );
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_of_the_hosts_among_its_alternative_names() {
+        let mut found = Certificate::parse(&certificate()).unwrap();
+        for host in ["a.example", "B.Example", "b.example.", "127.0.0.1"] {
+            assert!(found.is_of_host(host), "{host}");
+        }
+        for host in [
+            "",
+            "example",
+            "c.example",
+            "x.a.example",
+            "127.0.0.2",
+            "jane",
+            " jane ",
+        ] {
+            assert!(!found.is_of_host(host), "{host}");
+        }
+        found.alternative_names = vec![
+            (SanType::Dns, "*.nodes.ns".to_owned()),
+            (SanType::Email, "e.x".to_owned()),
+        ];
+        assert!(found.is_of_host("mq-0.nodes.ns"));
+        for host in ["nodes.ns", ".nodes.ns", "a.mq-0.nodes.ns", "e.x", "*.nodes"] {
+            assert!(!found.is_of_host(host), "{host}");
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::arguments::{self, boolean, text};
 use crate::existing;
-use crate::import_mark::is_mark;
+use crate::import_mark::{imported_mark, is_mark, put_mark};
 use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, ImportedObject, Outcome, Remark, Report};
 use crate::json;
@@ -24,6 +24,9 @@ use broker::{
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How often an import that is to be made once is tried while nobody decides.
+const TRIES: usize = 5;
 
 /// What is to be imported, and how.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,22 +85,67 @@ pub fn import(
     documents: &[&[u8]],
     asked: ImportRequest<'_>,
 ) -> Result<Vec<Report>, Unimported> {
-    let mut read = Vec::new();
-    for (place, document) in documents.iter().enumerate() {
-        read.push(parsed(document).map_err(|reason| Unimported::Unreadable(place, reason))?);
-    }
-    by.all_or_nothing(|by, draft| {
-        let mut reports = Vec::new();
-        for (place, document) in read.iter().enumerate() {
-            let report =
-                tried(by, draft, document, asked).map_err(|reason| Unimported::Unreadable(place, reason))?;
-            if !report.is_importable() {
-                return Err(Unimported::Refused(place, Box::new(report)));
+    let read = all_parsed(documents)?;
+    by.all_or_nothing(|by, draft| drawn(by, draft, &read, asked))
+}
+
+/// The same, unless it has this mark and so had what was imported last, on whatever node: then nothing is made, and there are no
+/// reports. The mark is the last thing that is made, so what was imported in part has none and is imported again: here, too,
+/// since nobody may have decided for a moment, or somebody may have come in between two parts.
+///
+/// # Errors
+/// As above.
+pub fn import_once(
+    by: &Administrator<'_>,
+    documents: &[&[u8]],
+    asked: ImportRequest<'_>,
+    mark: &str,
+) -> Result<Option<Vec<Report>>, Unimported> {
+    let read = all_parsed(documents)?;
+    let try_it = || {
+        by.all_or_nothing(|by, draft| {
+            if imported_mark(&by.view()).as_deref() == Some(mark) {
+                return Ok(None);
             }
-            reports.push(report);
+            let reports = drawn(by, draft, &read, asked)?;
+            put_mark(by, mark).map_err(Unimported::Failed)?;
+            Ok(Some(reports))
+        })
+    };
+    let mut imported = try_it();
+    for _ in 1..TRIES {
+        if !matches!(imported, Err(Unimported::Failed(_))) {
+            break;
         }
-        Ok(reports)
-    })
+        imported = try_it();
+    }
+    imported
+}
+
+fn all_parsed(documents: &[&[u8]]) -> Result<Vec<Map<String, Value>>, Unimported> {
+    let one = |(place, document): (usize, &&[u8])| {
+        parsed(document).map_err(|reason| Unimported::Unreadable(place, reason))
+    };
+    documents.iter().enumerate().map(one).collect()
+}
+
+/// Draws all documents on a draft.
+fn drawn(
+    by: &Administrator<'_>,
+    draft: &Mutex<Draft>,
+    read: &[Map<String, Value>],
+    asked: ImportRequest<'_>,
+) -> Result<Vec<Report>, Unimported> {
+    let mut reports = Vec::new();
+    for (place, document) in read.iter().enumerate() {
+        let report =
+            tried(by, draft, document, asked).map_err(|reason| Unimported::Unreadable(place, reason))?;
+        if !report.is_importable() {
+            return Err(Unimported::Refused(place, Box::new(report)));
+        }
+        reports.push(report);
+    }
+    Ok(reports)
 }
 
 /// What an import of this document would do. Nothing is changed.

@@ -23,14 +23,13 @@ pub fn imported_mark(view: &View) -> Option<String> {
     }
 }
 
-/// Keeps a mark; it is on disk afterwards.
+/// Keeps a mark, as durably as whoever asks makes other changes.
 ///
 /// # Errors
-/// It can't be made durable; the text says why.
-pub fn set_imported_mark(by: &Administrator<'_>, mark: &str) -> Result<(), String> {
+/// It is refused; the text says why.
+pub fn put_mark(by: &Administrator<'_>, mark: &str) -> Result<(), String> {
     make_global(by, NAME, &mark.into()).map_err(|refusal| match refusal.body() {
         Some(body) => body["reason"].to_string(),
         None => "the mark of the import is refused".to_owned(),
-    })?;
-    by.broker().make_durable().map_err(|refusal| refusal.to_string())
+    })
 }

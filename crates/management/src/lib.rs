@@ -132,8 +132,8 @@ mod web_socket;
 mod web_ui;
 mod why;
 
-pub use import::{ImportRequest, Unimported, import};
-pub use import_mark::{imported_mark, set_imported_mark};
+pub use import::{ImportRequest, Unimported, import, import_once};
+pub use import_mark::imported_mark;
 pub use import_options::ImportOptions;
 pub use listener::StartError;
 pub use log_tail::{LogLine, LogTail};

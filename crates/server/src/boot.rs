@@ -9,6 +9,7 @@ mod endpoints;
 mod pid_file;
 mod repair;
 mod service;
+mod shared_definitions;
 mod standby;
 mod stop;
 
@@ -139,20 +140,27 @@ fn serve(
     if let Some(authority) = authority {
         broker.trust(Arc::new(authority));
     }
-    if broker.shared_catalog().is_some() {
-        // The cluster has its definitions, which were imported when it began.
-    } else if !config.definitions.is_empty() {
+    if cluster.is_none() && !config.definitions.is_empty() {
         definitions::load(&broker, &config.definitions)?;
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
     broker.make_cluster_id()?;
     broker.make_cluster_tags(&config.cluster.tags)?;
-    broker.declare_event_exchange()?;
-    log.publish(&broker)?;
+    let awaits_definitions = cluster.is_some() && !config.definitions.is_empty();
+    if !awaits_definitions {
+        broker.declare_event_exchange()?;
+        log.publish(&broker)?;
+    }
     broker.begin_cluster()?;
+    let mut importing = None;
     if let Some(cluster) = &cluster {
         cluster.serve_queues(&broker);
+        importing = shared_definitions::import(config, &broker, cluster)?;
+    }
+    if awaits_definitions {
+        // The virtual hosts of these exchanges may be among them.
+        log.publish(&broker)?;
     }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
     let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
@@ -191,6 +199,9 @@ fn serve(
     gateway.stop();
     if let Some(cluster) = cluster {
         cluster.stop();
+    }
+    if let Some(importing) = importing {
+        importing.end();
     }
     broker.close();
     tracing::info!(area = "boot", "stopped");
@@ -381,7 +392,7 @@ fn management_options(
         path_prefix: settings.path_prefix.clone(),
         node: config.node_name.to_string(),
         plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),
-        target_cluster_size: config.cluster.target_size,
+        target_cluster_size: config.cluster.formation.target_size(),
         node_tags: config.cluster.node_tags.clone(),
         rabbitmq_version: compatible_version(),
         listeners,

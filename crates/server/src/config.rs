@@ -21,6 +21,7 @@ mod rules;
 mod rules_backends;
 pub mod rules_cluster;
 mod rules_definitions;
+mod rules_discovery;
 mod rules_guards;
 mod rules_identity;
 mod rules_ldap;

@@ -5,6 +5,7 @@
     reason = "a test file; clippy sees only the test functions as tests"
 )]
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -75,7 +76,10 @@ impl Node {
         for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
             command.env_remove(name);
         }
+        // Its home may have a cookie.
+        let home = self.args.iter().skip_while(|arg| *arg != "--data-dir").nth(1);
         let mut child = command
+            .env("HOME", home.unwrap())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -653,4 +657,135 @@ fn people_see_the_whole_cluster_from_any_node() {
     assert!(matches!(status, 404 | 503), "{why}");
     let (status, why) = nodes[0].ask("GET", "/health/checks/node-is-quorum-critical", "");
     assert!(status == 503 && why.contains("would lose their quorum"), "{why}");
+}
+
+/// Definitions that let the tests in, with something to look for.
+const DEFINITIONS: &str = r#"{
+    "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+    "vhosts": [{"name": "/"}, {"name": "shop"}],
+    "permissions": [
+        {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
+        {"user": "guest", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}
+    ],
+    "queues": [{"vhost": "shop", "name": "orders", "durable": true}]
+}"#;
+
+#[test]
+fn definitions_are_imported_once_when_the_cluster_has_as_many_members_as_there_are_to_be() {
+    let scratch = TempDir::new().unwrap();
+    let file = scratch.path().join("definitions.json");
+    fs::write(&file, DEFINITIONS).unwrap();
+    let ports = free_ports(3);
+    let node = |number: usize, known: usize| {
+        let mut node = Node::new(&scratch, number, &ports[..known], "s3cret");
+        for setting in [
+            format!("load_definitions={}", file.display()),
+            "cluster_formation.target_cluster_size_hint=3".to_owned(),
+        ] {
+            node.args.extend(["-s".to_owned(), setting]);
+        }
+        node
+    };
+    let mut nodes = vec![node(1, 2), node(2, 2)];
+    nodes.iter_mut().for_each(Node::start);
+    for node in &mut nodes {
+        node.says("the definitions are imported once the cluster has 3 members")
+            .unwrap();
+        node.is_ready();
+        let (status, _) = node.ask("GET", "/vhosts", "");
+        assert_eq!(status, 401, "nobody is there before the definitions are");
+    }
+    nodes.push(node(3, 3));
+    nodes[2].start();
+    let ends = |node: &Node| {
+        let line = node.says("definitions").unwrap();
+        line.contains("definitions.json are imported")
+    };
+    let imported: Vec<bool> = nodes.iter().map(ends).collect();
+    let count = imported.iter().filter(|imported| **imported).count();
+    assert_eq!(count, 1, "one of them imports: {imported:?}");
+    nodes[2].is_ready();
+    for node in &nodes {
+        assert_eq!(node.names("/vhosts"), ["/", "shop"]);
+        assert_eq!(node.names("/queues"), ["orders"]);
+    }
+    let (status, said) = nodes[0].ask("DELETE", "/queues/shop/orders", "");
+    assert_eq!(status, 204, "{said}");
+    nodes[1].kill();
+    nodes[1].start();
+    nodes[1]
+        .says("the definitions are those that were imported last")
+        .unwrap();
+    nodes[1].is_ready();
+    assert_eq!(nodes[1].names("/queues"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_node_that_looks_others_up_begins_no_cluster_before_all_are_found() {
+    let scratch = TempDir::new().unwrap();
+    let ports = free_ports(1);
+    let mut node = Node::new(&scratch, 1, &ports, "s3cret");
+    for setting in [
+        "cluster_formation.peer_discovery_backend=dns",
+        "cluster_formation.dns.hostname=localhost",
+        "cluster_formation.target_cluster_size_hint=9",
+    ] {
+        node.args.extend(["-s".to_owned(), setting.to_owned()]);
+    }
+    node.start();
+    let line = node.says("waiting for a cluster").unwrap();
+    assert!(line.contains("of 9 nodes are found: localhost has "), "{line}");
+}
+
+/// Writes an authority's certificate and one of it for this machine; the settings by which links use them.
+fn certificates(dir: &std::path::Path) -> Vec<String> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    fs::write(dir.join("authority.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let own = params.signed_by(&key, &issuer).unwrap();
+    fs::write(dir.join("own.pem"), own.pem()).unwrap();
+    fs::write(dir.join("own.key"), key.serialize_pem()).unwrap();
+    let path = |name: &str| dir.join(name).display().to_string();
+    vec![
+        format!("cluster.tls.certfile={}", path("own.pem")),
+        format!("cluster.tls.keyfile={}", path("own.key")),
+        format!("cluster.tls.cacertfile={}", path("authority.pem")),
+        "cluster.tls.verify=verify_peer".to_owned(),
+        "cluster.tls.fail_if_no_peer_cert=true".to_owned(),
+    ]
+}
+
+#[test]
+fn nodes_need_no_secret_where_both_ends_look_at_certificates() {
+    let scratch = TempDir::new().unwrap();
+    let settings = certificates(scratch.path());
+    let ports = free_ports(2);
+    let node = |number: usize, settings: &[String]| {
+        let mut node = Node::new(&scratch, number, &ports, "s3cret");
+        node.args.retain(|arg| arg != "cluster.secret=s3cret");
+        // An option is left without its value.
+        let at = (1..node.args.len()).find(|at| node.args[*at] == "-s" && node.args[at - 1] == "-s");
+        node.args.remove(at.unwrap());
+        for setting in settings {
+            node.args.extend(["-s".to_owned(), setting.clone()]);
+        }
+        node
+    };
+    let mut nodes = vec![node(1, &settings), node(2, &settings)];
+    start(&mut nodes);
+    nodes[0].put("/vhosts/shop", "{}");
+    assert_eq!(nodes[1].names("/vhosts"), ["/", "shop"]);
+
+    let mut unguarded = node(1, &settings[..4]);
+    unguarded.args.push("--check-config".to_owned());
+    unguarded.start();
+    let why = unguarded.says("error: ").unwrap();
+    assert!(
+        why.contains("needs a secret that all of them know") && why.contains("fail_if_no_peer_cert = true"),
+        "{why}"
+    );
 }

@@ -109,10 +109,8 @@ fn what_the_cluster_operator_writes_starts_a_node() {
             "key queue_master_locator has no effect: there is one node",
             "key cluster_partition_handling has no effect: the side of a partition that has the majority goes on, and the other one joins it \
              again by itself",
-            "keys cluster_formation.k8s.host, cluster_formation.k8s.address_type have no effect: this version doesn't have other ways to find \
-             nodes than classic_config",
-            "cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s is not part of this version: this node is alone unless \
-             cluster_formation.classic_config.nodes names others",
+            "keys cluster_formation.k8s.host, cluster_formation.k8s.address_type have no effect: pods are found by the numbers in their names, as \
+             in RabbitMQ 4.1, and nothing else is asked",
         ]
     );
 }
@@ -121,10 +119,14 @@ fn what_the_cluster_operator_writes_starts_a_node() {
 fn what_the_helm_chart_writes_starts_a_node_with_its_environment() {
     let found = warnings("helm", &[("POD_NAME", "rabbitmq-0")]);
     let has = |text: &str| assert!(found.iter().any(|it| it.contains(text)), "{text}: {found:#?}");
-    has("cluster_formation.node_cleanup.only_log_warning have no effect");
+    has(
+        "cluster_formation.node_cleanup.only_log_warning have no effect: a node stays a member until forget_cluster_node",
+    );
     has("key cluster_partition_handling has no effect");
-    has("cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s is not part of this version");
+    has(
+        "cluster_formation.peer_discovery_backend = k8s, and cluster_formation.target_cluster_size_hint is not set: this node is alone",
+    );
     has("cluster.secret and cluster.tls.* have no effect");
     has("rabbitmq-env.conf:5: +S: no effect");
-    assert_eq!(found.len(), 6, "{found:#?}");
+    assert_eq!(found.len(), 7, "{found:#?}");
 }

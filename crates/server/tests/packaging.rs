@@ -11,6 +11,8 @@ const MANUAL: &str = include_str!("../../../packaging/man/leveret.8");
 const TOOLS: &str = include_str!("../../../packaging/tools");
 const RECIPE: &str = include_str!("../../../packaging/Containerfile");
 const MAKEFILE: &str = include_str!("../../../Makefile");
+const COMPOSE: &str = include_str!("../../../packaging/compose-cluster.yaml");
+const KUBERNETES: &str = include_str!("../../../packaging/kubernetes/leveret.yaml");
 const UNIT: &str = include_str!("../../../packaging/systemd/leveret.service");
 
 #[test]
@@ -111,6 +113,63 @@ fn the_configuration_that_is_shipped_is_good() {
     let checked = checked.unwrap();
     assert!(checked.status.success(), "{checked:?}");
     assert_eq!(checked.stdout, b"the configuration is good\n");
+}
+
+#[test]
+fn the_configurations_of_the_examples_of_clusters_are_good() {
+    let scratch = tempfile::TempDir::new().unwrap();
+    for (example, key, names) in [
+        (
+            COMPOSE,
+            "    content: |\n",
+            &["rabbit@n1", "rabbit@n2", "rabbit@n3"][..],
+        ),
+        (KUBERNETES, "  20-cluster.conf: |\n", &["leveret-0", "leveret-2"]),
+    ] {
+        let (_, block) = example.split_once(key).unwrap();
+        let indent = block.len() - block.trim_start().len();
+        let lines = block
+            .lines()
+            .take_while(|line| line.starts_with(&" ".repeat(indent)));
+        let text: Vec<&str> = lines.map(str::trim).collect();
+        assert!(text.len() >= 3, "{text:?}");
+        let path = scratch.path().join("cluster.conf");
+        std::fs::write(&path, text.join("\n")).unwrap();
+        for name in names {
+            let variable = match name.contains('@') {
+                true => "RABBITMQ_NODENAME",
+                false => "MY_POD_NAME",
+            };
+            let checked = Command::new(env!("CARGO_BIN_EXE_leveret"))
+                .args(["server", "--check-config", "--config"])
+                .arg(&path)
+                .env_clear()
+                .env("RABBITMQ_ERLANG_COOKIE", "s3cret")
+                .env("K8S_SERVICE_NAME", "leveret-nodes")
+                .env(variable, name)
+                .output()
+                .unwrap();
+            let said = String::from_utf8(checked.stdout).unwrap();
+            assert_eq!(said, "the configuration is good\n", "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_example_for_kubernetes_says_twice_how_many_nodes_there_are_and_starts_all_at_once() {
+    let count = |key: &str| {
+        let (_, rest) = KUBERNETES.split_once(key).unwrap();
+        rest.lines().next().unwrap().trim().parse::<u32>().unwrap()
+    };
+    assert_eq!(count("target_cluster_size_hint ="), count("\n  replicas:"));
+    for line in [
+        "podManagementPolicy: Parallel",
+        "publishNotReadyAddresses: true",
+        "serviceName: leveret-nodes",
+        "value: leveret-nodes",
+    ] {
+        assert!(KUBERNETES.contains(line), "{line}");
+    }
 }
 
 #[test]

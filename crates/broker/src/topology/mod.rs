@@ -51,8 +51,8 @@ const SNAPSHOT_PART: usize = 1000;
 /// How many changes that belong together go to the log as one batch.
 const BATCH: usize = 1000;
 
-/// How many changes that belong together are asked of other nodes at a time: less than a node may have open.
-const UNDER_WAY: usize = 256;
+/// What many changes take as one request besides themselves, at the most, in bytes.
+const AROUND: usize = 64;
 
 /// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -316,11 +316,12 @@ impl Topology {
 
     /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them
     /// without the others, and nobody asks in between. False if it was a copy of what exists no more: then nothing has
-    /// changed. Where several nodes decide they are asked for one after the other, and others may come in between.
+    /// changed. Where several nodes decide, what is too long for one request is asked in parts, in order: others may come in
+    /// between.
     ///
     /// # Errors
-    /// One is refused although the copy took it: those before it are in force. With several nodes that may be somebody's who came
-    /// in between, or nobody decides.
+    /// One is refused although the copy took it: those before it are in force, or, where several nodes decide, the parts before
+    /// its own; or nobody decides.
     pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
         let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
@@ -348,25 +349,43 @@ impl Topology {
         refused
     }
 
-    /// The same where several nodes decide: as many are under way as may be.
+    /// The same where several nodes decide. One part is a request, so all of it is done, or nothing.
     fn enact_with_others(
         &self,
         actor: &Arc<str>,
         generation: u64,
         requests: Vec<Request>,
     ) -> Result<bool, Refusal> {
-        if self.generation() != generation {
-            return Ok(false);
-        }
-        let mut left = requests.into_iter().peekable();
-        while left.peek().is_some() {
-            let part = left.by_ref().take(UNDER_WAY);
-            let asked: Vec<Decision> = part.map(|request| self.decide_by(actor, request)).collect();
-            // All answers are waited for, so that nothing of this import comes after its refusal.
-            let answers: Vec<Answered> = asked.into_iter().map(Decision::wait).collect();
-            answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut of = Some(generation);
+        for requests in self.parts(requests)? {
+            let of = of.take();
+            let done = self.decide_by(actor, Request::All { of, requests }).wait()?;
+            if done.value == Answer::Outdated {
+                return Ok(false);
+            }
         }
         Ok(true)
+    }
+
+    /// As much in each as one request may have. New queues have their homes.
+    fn parts(&self, requests: Vec<Request>) -> Result<Vec<Vec<Request>>, Refusal> {
+        let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), AROUND);
+        for mut request in requests {
+            self.place(&mut request)?;
+            let length = request.encode().map_or(usize::MAX, |encoded| encoded.len() + 4);
+            if length > Request::MOST_BYTES - AROUND {
+                let reason = "one of the changes is too long for another node".to_owned();
+                return Err(Refusal::Internal { reason });
+            }
+            if bytes + length > Request::MOST_BYTES {
+                parts.push(std::mem::take(&mut part));
+                bytes = AROUND;
+            }
+            bytes += length;
+            part.push(request);
+        }
+        parts.extend((!part.is_empty()).then_some(part));
+        Ok(parts)
     }
 
     /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are

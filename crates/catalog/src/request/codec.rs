@@ -37,6 +37,7 @@ mod tag {
     pub const CLEAR_BINDINGS: u8 = 23;
     pub const JOIN_NODE: u8 = 24;
     pub const FORGET_NODE: u8 = 25;
+    pub const ALL: u8 = 26;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -78,6 +79,16 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
         }
         Request::ForgetNode { node } => out.tag(tag::FORGET_NODE).number(node.0),
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
+        Request::All { of, requests } => {
+            out.tag(tag::ALL).flags(&[of.is_some()]);
+            out.number(of.unwrap_or_default());
+            for request in requests {
+                if matches!(request, Request::All { .. }) {
+                    return None;
+                }
+                out.bytes(&encode(request)?);
+            }
+        }
         rule => encode_rule(rule, &mut out),
     }
     (bytes.len() <= Request::MOST_BYTES).then_some(bytes)
@@ -231,6 +242,25 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
         return None;
     }
     let tag = reader.byte()?;
+    if tag != tag::ALL {
+        return decode_one(tag, reader);
+    }
+    let (is_said, of) = (reader.flag()?, reader.number()?);
+    let mut requests = Vec::new();
+    while !reader.is_done() {
+        let mut within = Reader::new(reader.bytes()?);
+        if within.byte()? != FORMAT {
+            return None;
+        }
+        // None has others in it: however deep they were announced to be, this goes one deep.
+        requests.push(decode_one(within.byte()?, within)?);
+    }
+    let of = is_said.then_some(of);
+    Some(Request::All { of, requests })
+}
+
+/// Reads a request of this tag that has no others in it, to the end.
+fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
     let request = match tag {
         tag::DECLARE_EXCHANGE..=tag::UNBIND | tag::CLEAR_BINDINGS => decode_object(tag, &mut reader)?,
         tag::SET_PERMISSIONS | tag::CLEAR_PERMISSIONS | tag::PUT_POLICY..=tag::CLEAR_TOPIC_PERMISSIONS => {

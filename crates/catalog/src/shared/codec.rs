@@ -16,6 +16,7 @@ mod tag {
     pub const REFUSED: u8 = 5;
     pub const PROTECTED: u8 = 6;
     pub const JOINED: u8 = 7;
+    pub const OUTDATED: u8 = 8;
 }
 
 /// The kinds of refusals, by their numbers in bytes.
@@ -98,6 +99,7 @@ pub(super) fn encode_said(out: &mut Writer<'_>, said: &Said) {
         Ok(Answer::Cleared(count)) => out.tag(tag::CLEARED).number(*count as u64),
         Ok(Answer::Started(incarnation)) => out.tag(tag::STARTED).incarnation(*incarnation),
         Ok(Answer::Joined(node)) => out.tag(tag::JOINED).number(node.0),
+        Ok(Answer::Outdated) => out.byte(tag::OUTDATED),
         Err(Refusal::ProtectedVhost { vhost }) => out.tag(tag::PROTECTED).text(vhost),
         Err(refusal) => {
             let kind = KINDS.iter().position(|kind| *kind == refusal.kind());
@@ -114,6 +116,7 @@ pub(super) fn read_said(reader: &mut Reader<'_>) -> Option<Said> {
         tag::CLEARED => Ok(Answer::Cleared(reader.count()?)),
         tag::STARTED => Ok(Answer::Started(reader.incarnation()?)),
         tag::JOINED => Ok(Answer::Joined(NodeId(reader.number()?))),
+        tag::OUTDATED => Ok(Answer::Outdated),
         tag::PROTECTED => Err(Refusal::ProtectedVhost {
             vhost: reader.string()?,
         }),
@@ -165,7 +168,7 @@ mod tests {
                 (refusal.kind(), refusal.to_string())
             );
         }
-        for answer in [Answer::Cleared(7), Answer::Joined(NodeId(3))] {
+        for answer in [Answer::Cleared(7), Answer::Joined(NodeId(3)), Answer::Outdated] {
             assert_eq!(back(&Ok(answer.clone())), Ok(answer));
         }
     }

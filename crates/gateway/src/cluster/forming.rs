@@ -1,18 +1,21 @@
 //! The first start of a node that is to be one of several: it begins a cluster, or is let into one.
 //!
 //! All nodes of a configuration may do this at once. Each asks every other one to be let in, and answers the same question.
-//! Only the one whose name is the first in sorted order begins a cluster, and only when all others have said in one round that
-//! they are in none. Who says so gives up what it had asked before: an answer to that could let it into an older cluster.
+//! Only the one whose name is the first in sorted order begins a cluster, or the one that the configuration says, and only when
+//! all others have said in one round that they are in none. Who says so gives up what it had asked before: an answer to that
+//! could let it into an older cluster. Who the others are may have to be looked up, in every round: see [`Discovery`].
 
 use super::admission::{Answer, Question, Welcome};
+use super::discovery::{Discovery, Found};
 use super::{ConfiguredNode, DEFAULT_PORT, host_of};
 use crate::link::{Lane, LinkOptions, Links, Receiver, Reply};
 use broker::groups::NodeId;
 use broker::groups::membership::{ClusterFile, ClusterStore, Stage};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a round waits for answers. No answer takes longer.
@@ -24,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How often a node says that it waits.
 const SAYS_EVERY: Duration = Duration::from_secs(10);
 
+/// So many nodes that have asked are remembered. There are never so many that a look-up does not show.
+const ASKED_MOST: usize = 64;
+
 /// What a node forms a cluster with.
 pub struct Forming<'a> {
     /// The links that it would have, of no cluster.
@@ -31,8 +37,8 @@ pub struct Forming<'a> {
     pub store: &'a ClusterStore,
     /// Where other nodes dial it.
     pub port: u16,
-    /// Everybody whom the configuration names, itself among them or not.
-    pub nodes: &'a [ConfiguredNode],
+    /// Who is to be in the cluster.
+    pub discovery: &'a Discovery,
     /// It has queues or definitions of its own, so it can only begin a cluster.
     pub has_data: bool,
     /// False as soon as it is to give up.
@@ -68,6 +74,14 @@ struct Said {
     is_expecting: bool,
     /// It has begun a cluster, or is let in: it does not say so any more.
     is_decided: bool,
+    /// Who has asked to be let in.
+    asked: BTreeSet<String>,
+}
+
+/// One time of asking all others.
+struct Round<'a> {
+    forming: &'a Forming<'a>,
+    found: Found,
 }
 
 impl Receiver for Doorway {
@@ -79,8 +93,11 @@ impl Receiver for Doorway {
 
     fn room(&self, _: NodeId, _: Lane) {}
 
-    fn asked(&self, _: &str, _: Bytes, reply: Reply) {
+    fn asked(&self, name: &str, _: Bytes, reply: Reply) {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.asked.len() < ASKED_MOST {
+            said.asked.insert(name.to_owned());
+        }
         let answer = match said.is_decided || said.is_expecting {
             true => Answer::NotNow,
             false => {
@@ -114,15 +131,32 @@ impl Doorway {
     }
 
     /// From now on nobody is told that this node is in no cluster. False if somebody was since that number.
-    fn decide(&self, since: Option<u64>) -> bool {
+    fn decide(&self, since: u64) -> bool {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if since.is_some_and(|since| since != said.alone) {
+        if since != said.alone {
             said.is_expecting = true;
             return false;
         }
         said.is_decided = true;
         self.decided.notify_all();
         true
+    }
+
+    /// The same for the node that begins the cluster; but not if somebody has asked whom the look-up does not show.
+    ///
+    /// # Errors
+    /// Who that is.
+    fn begin(&self, found: &Found) -> Result<(), String> {
+        let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_found = |name: &String| found.nodes.iter().any(|node| node.name == *name);
+        if found.is_looked_up
+            && let Some(other) = said.asked.iter().find(|name| !is_found(name))
+        {
+            return Err(other.clone());
+        }
+        said.is_decided = true;
+        self.decided.notify_all();
+        Ok(())
     }
 }
 
@@ -137,22 +171,30 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
     let started = links.start(&forming.options, Arc::downgrade(&receiver));
     started.map_err(|error| format!("the links between nodes: {error}"))?;
     let (mut said, begun) = (None, Instant::now());
+    let stopped = || "the node was told to stop before it came to a cluster".to_owned();
     loop {
         let since = doorway.alone();
-        let answers = match forming.has_data && !forming.begins() {
+        let found = forming.find().ok_or_else(stopped)?;
+        let round = Round { forming, found };
+        let answers = match forming.has_data && !round.begins() {
             // It must not be put on record.
             true => BTreeMap::new(),
-            false => forming.ask_all(&links, &file),
+            false => round.ask_all(&links, &file),
         };
-        let outcome = outcome(forming, &answers);
+        let outcome = match round.outcome(&answers) {
+            Outcome::Begins => match doorway.begin(&round.found) {
+                Ok(()) => Outcome::Begins,
+                Err(other) => round.is_not_all(&other),
+            },
+            outcome => outcome,
+        };
         match outcome {
             Outcome::Begins => {
-                doorway.decide(None);
                 let found = forming.store.found(&mut file);
                 found.map_err(|error| error.to_string())?;
                 break;
             }
-            Outcome::Joins(welcome) if doorway.decide(Some(since)) => {
+            Outcome::Joins(welcome) if doorway.decide(since) => {
                 file.stage = Stage::Joins;
                 file.cluster = welcome.cluster;
                 file.node = welcome.node;
@@ -173,7 +215,7 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
             }
         }
         if !(forming.goes_on)() {
-            return Err("the node was told to stop before it came to a cluster".to_owned());
+            return Err(stopped());
         }
         doorway.pause();
     }
@@ -182,25 +224,55 @@ pub fn form(forming: &Forming<'_>, mut file: ClusterFile) -> Result<ClusterFile,
 }
 
 impl Forming<'_> {
+    /// Who is to be in the cluster; `None` once the node is to give up. Name servers may take longer than that.
+    fn find(&self) -> Option<Found> {
+        if let Discovery::Known(found) = self.discovery {
+            return Some(found.clone());
+        }
+        let (found, finds) = mpsc::channel();
+        let discovery = self.discovery.clone();
+        let looking = move || drop(found.send(discovery.find()));
+        let nobody = |why: String| Found {
+            lacks: Some(format!("nobody can be looked up: {why}")),
+            is_looked_up: true,
+            ..Found::default()
+        };
+        let thread = thread::Builder::new().name("discovery".to_owned());
+        if let Err(error) = thread.spawn(looking) {
+            return Some(nobody(error.to_string()));
+        }
+        while (self.goes_on)() {
+            match finds.recv_timeout(PAUSE) {
+                Ok(found) => return Some(found),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(nobody("the look-up ended unexpectedly".to_owned()));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Round<'_> {
     /// Everybody else.
     fn others(&self) -> impl Iterator<Item = &ConfiguredNode> {
-        self.nodes.iter().filter(|node| node.name != self.options.name)
+        let own = self.forming.options.name.as_str();
+        self.found.nodes.iter().filter(move |node| node.name != own)
     }
 
     /// Whether this is the node that begins the cluster.
     fn begins(&self) -> bool {
-        let is_named = self.nodes.iter().any(|node| node.name == self.options.name);
-        let first = self.nodes.iter().map(|node| node.name.as_str()).min();
-        self.nodes.is_empty() || is_named && first == Some(self.options.name.as_str())
+        self.found.is_begun_by(&self.forming.options.name)
     }
 
     /// Asks all others, and waits until each has answered or can't.
     fn ask_all(&self, links: &Links, file: &ClusterFile) -> BTreeMap<String, Result<Answer, String>> {
         let (heard, hears) = mpsc::channel();
         let question = Question {
-            port: self.port,
+            port: self.forming.port,
             token: file.token,
-            has_data: self.has_data,
+            has_data: self.forming.has_data,
         };
         let mut open = 0;
         for node in self.others() {
@@ -219,7 +291,7 @@ impl Forming<'_> {
         }
         drop(heard);
         let (until, mut answers) = (Instant::now() + ROUND, BTreeMap::new());
-        while answers.len() < open && (self.goes_on)() {
+        while answers.len() < open && (self.forming.goes_on)() {
             match hears.recv_timeout(PAUSE) {
                 Ok((name, answer)) => drop(answers.insert(name, answer)),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
@@ -228,40 +300,50 @@ impl Forming<'_> {
         }
         answers
     }
-}
 
-/// What follows from the answers of a round.
-fn outcome(forming: &Forming<'_>, answers: &BTreeMap<String, Result<Answer, String>>) -> Outcome {
-    if forming.has_data && !forming.begins() {
-        return Outcome::Ends(
-            "the data directory has queues or definitions of its own, which a cluster would not know: reset this node to let it join, or take \
-             cluster_formation.* out of the configuration to run it alone"
-                .to_owned(),
-        );
-    }
-    let mut waits = Vec::new();
-    let mut refused = None;
-    for node in forming.others() {
-        let name = &node.name;
-        match answers.get(name) {
-            Some(Ok(Answer::Welcome(welcome))) => return Outcome::Joins(welcome.clone()),
-            Some(Ok(Answer::Refused(why))) => refused = refused.or(Some(format!("{name} says: {why}"))),
-            Some(Ok(Answer::Alone)) if forming.begins() => {}
-            Some(Ok(Answer::Alone)) => waits.push(format!("{name} is in no cluster yet")),
-            Some(Ok(Answer::NotNow)) => waits.push(format!("{name} can't say yet")),
-            Some(Err(why)) => waits.push(format!("{name}: {why}")),
-            None => waits.push(format!("{name} does not answer")),
+    /// What follows from the answers.
+    fn outcome(&self, answers: &BTreeMap<String, Result<Answer, String>>) -> Outcome {
+        // Who begins is known once all are.
+        if self.forming.has_data && !self.begins() && self.found.lacks.is_none() {
+            return Outcome::Ends(
+                "the data directory has queues or definitions of its own, which a cluster would not know: reset this node to let it join, or \
+                 take cluster_formation.* out of the configuration to run it alone"
+                    .to_owned(),
+            );
+        }
+        let mut waits: Vec<_> = self.found.lacks.iter().cloned().collect();
+        let mut refused = None;
+        for node in self.others() {
+            let name = &node.name;
+            match answers.get(name) {
+                Some(Ok(Answer::Welcome(welcome))) => return Outcome::Joins(welcome.clone()),
+                Some(Ok(Answer::Refused(why))) => refused = refused.or(Some(format!("{name} says: {why}"))),
+                Some(Ok(Answer::Alone)) if self.begins() => {}
+                Some(Ok(Answer::Alone)) => waits.push(format!("{name} is in no cluster yet")),
+                Some(Ok(Answer::NotNow)) => waits.push(format!("{name} can't say yet")),
+                Some(Err(why)) => waits.push(format!("{name}: {why}")),
+                None => waits.push(format!("{name} does not answer")),
+            }
+        }
+        match refused {
+            Some(why) => Outcome::Ends(why),
+            None if self.begins() && waits.is_empty() => Outcome::Begins,
+            None if self.begins() => Outcome::Waits(format!(
+                "this node begins the cluster as soon as all others have said that they are in none; start them, {} ({})",
+                self.found.instead,
+                waits.join("; ")
+            )),
+            None => Outcome::Waits(waits.join("; ")),
         }
     }
-    match refused {
-        Some(why) => Outcome::Ends(why),
-        None if forming.begins() && waits.is_empty() => Outcome::Begins,
-        None if forming.begins() => Outcome::Waits(format!(
-            "this node begins the cluster as soon as all others have said that they are in none; start them, or take them out of \
-             cluster_formation.classic_config.nodes ({})",
-            waits.join("; ")
-        )),
-        None => Outcome::Waits(waits.join("; ")),
+
+    /// Somebody has asked who is not among those that were found.
+    fn is_not_all(&self, other: &str) -> Outcome {
+        Outcome::Waits(format!(
+            "{other} asks to be let in and is none of those that were found ({}), so there are more than that: nobody begins a cluster before \
+             all are found, and cluster_formation.target_cluster_size_hint says how many they are",
+            self.found.names().join(", ")
+        ))
     }
 }
 
@@ -285,20 +367,37 @@ mod tests {
     }
 
     fn of(me: &str, names: &[&str], has_data: bool, answers: &[(&str, Result<Answer, String>)]) -> Outcome {
-        let (_dir, store) = store();
         let nodes = nodes(names);
+        let found = Found {
+            nodes,
+            ..Found::default()
+        };
+        in_round(me, found, has_data, answers)
+    }
+
+    fn in_round(
+        me: &str,
+        found: Found,
+        has_data: bool,
+        answers: &[(&str, Result<Answer, String>)],
+    ) -> Outcome {
+        let (_dir, store) = store();
         let forming = Forming {
             options: LinkOptions::new(me, 1, Secret::new(b"s").unwrap()),
             store: &store,
             port: DEFAULT_PORT,
-            nodes: &nodes,
+            discovery: &Discovery::Known(found.clone()),
             has_data,
             goes_on: &|| true,
         };
         let answers = answers
             .iter()
             .map(|(name, answer)| ((*name).to_owned(), answer.clone()));
-        outcome(&forming, &answers.collect())
+        let round = Round {
+            forming: &forming,
+            found,
+        };
+        round.outcome(&answers.collect())
     }
 
     fn welcome() -> Answer {
@@ -359,19 +458,73 @@ mod tests {
         let ask = || doorway.asked("n1@h", Bytes::new(), Reply::new().0);
         let since = doorway.alone();
         ask();
-        assert!(!doorway.decide(Some(since)));
+        assert!(!doorway.decide(since));
         let since = doorway.alone();
         ask();
-        assert!(doorway.decide(Some(since)));
+        assert!(doorway.decide(since));
         let doorway = Doorway::default();
         let ask = || doorway.asked("n1@h", Bytes::new(), Reply::new().0);
         ask();
-        assert!(!doorway.decide(Some(0)));
+        assert!(!doorway.decide(0));
         doorway.expect_nothing();
         ask();
-        assert!(
-            !doorway.decide(Some(1)),
-            "it was not let in, and has said so again"
+        assert!(!doorway.decide(1), "it was not let in, and has said so again");
+    }
+    #[test]
+    fn nobody_begins_while_a_look_up_shows_a_part_and_a_node_of_a_cluster_that_it_shows_lets_others_in() {
+        let part = || Found {
+            nodes: nodes(&ALL[..2]),
+            lacks: Some("2 of 3 nodes are found".to_owned()),
+            is_looked_up: true,
+            ..Found::default()
+        };
+        let alone = [("n2@h", Ok(Answer::Alone))];
+        let waits = |outcome, text: &str| matches!(outcome, Outcome::Waits(why) if why.contains(text));
+        assert!(waits(in_round("n1@h", part(), false, &alone), "2 of 3 nodes"));
+        let member = [("n2@h", Ok(welcome()))];
+        assert!(matches!(
+            in_round("n1@h", part(), false, &member),
+            Outcome::Joins(_)
+        ));
+        // Whether it is the one that begins is not known yet.
+        assert!(waits(in_round("n2@h", part(), true, &[]), "2 of 3 nodes"));
+        let nobody = Found {
+            lacks: Some("no such name".to_owned()),
+            is_looked_up: true,
+            ..Found::default()
+        };
+        assert!(waits(in_round("n1@h", nobody, false, &[]), "no such name"));
+    }
+
+    #[test]
+    fn who_asks_and_is_not_found_keeps_a_cluster_from_being_begun_if_it_was_looked_up() {
+        let doorway = Doorway::default();
+        let ask = |name: &str| doorway.asked(name, Bytes::new(), Reply::new().0);
+        let mut found = Found {
+            nodes: nodes(&ALL),
+            is_looked_up: true,
+            ..Found::default()
+        };
+        ask("n2@h");
+        ask("n4@h");
+        assert_eq!(doorway.begin(&found), Err("n4@h".to_owned()));
+        found.is_looked_up = false;
+        assert_eq!(doorway.begin(&found), Ok(()));
+    }
+
+    #[test]
+    fn the_node_that_the_configuration_says_begins() {
+        let found = || Found {
+            nodes: nodes(&["n-10@h", "n-9@h"]),
+            founder: Some("n-9@h".to_owned()),
+            ..Found::default()
+        };
+        let alone = |name| [(name, Ok(Answer::Alone))];
+        assert_eq!(
+            in_round("n-9@h", found(), false, &alone("n-10@h")),
+            Outcome::Begins
         );
+        let other = in_round("n-10@h", found(), false, &alone("n-9@h"));
+        assert!(matches!(other, Outcome::Waits(_)));
     }
 }

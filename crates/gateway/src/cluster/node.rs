@@ -134,6 +134,20 @@ impl Cluster {
         self.state().members.clone()
     }
 
+    /// Waits until the cluster has so many members. False if the node stops before.
+    pub fn reaches(&self, size: usize) -> bool {
+        let mut state = self.state();
+        while state.members.len() < size {
+            if state.running.is_none() || !(self.goes_on)() {
+                return false;
+            }
+            // Who the members are is looked at with each tick, and whether the node stops.
+            let waited = self.ticked.wait_timeout(state, HAND_OVER);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
     /// Asks each of these members a question, and waits for their answers, for a second at the most. `None` for who says
     /// nothing, has no link, or is no member.
     pub fn ask(&self, questions: Vec<(String, Bytes)>) -> Vec<Option<Bytes>> {
@@ -244,6 +258,7 @@ impl Cluster {
         self.links.stop();
         let mut state = self.state();
         (state.running, state.work) = (None, None);
+        self.ticked.notify_all();
     }
 
     /// Others lead from now on what this node leads. Waits for that, if there are some.

@@ -8,6 +8,7 @@ use crate::connection::{Connection, Millis};
 use crate::output::Output;
 use broker::{Event, Outbox};
 use bytes::Bytes;
+use listener::Security;
 use protocol::link::{
     Choice, Dialled, FrameReader, Greeting, Handshake, Lane, LinkNumber, Present, Progress, Received,
     Refusal, Refused, Small, choose, put_head, put_small, settle,
@@ -63,6 +64,8 @@ struct Introduction {
     dialled: Option<Purpose>,
     /// Of the end that was dialled.
     _guest: Option<Guest>,
+    /// What TLS says of who has dialled.
+    security: Option<Security>,
     /// Something has come.
     spoken: bool,
 }
@@ -115,12 +118,11 @@ struct Linked {
 }
 
 impl LinkConnection {
-    /// Of a node that was dialled. `at` is where the other end is; `binding` what only the two ends of a TLS session know, if
-    /// there is one.
-    pub fn accepted(node: Arc<LinkNode>, at: String, binding: Option<&[u8; 32]>, now: Millis) -> Self {
+    /// Of a node that was dialled. `at` is where the other end is; `security` what TLS says of it, if there is a session.
+    pub fn accepted(node: Arc<LinkNode>, at: String, security: Option<Security>, now: Millis) -> Self {
         let guest = node.guest();
         let greeting = node.greeting(None);
-        let mut connection = Self::new(node, at, binding.is_some(), now);
+        let mut connection = Self::new(node, at, security.is_some(), now);
         let greeting = match (greeting, &guest) {
             (Ok(greeting), Some(_)) => greeting,
             (Err(why), _) => {
@@ -135,12 +137,14 @@ impl LinkConnection {
                 return connection;
             }
         };
+        let binding = security.as_ref().map(|security| &security.binding);
         let handshake = Handshake::listen(greeting, connection.node.secret.clone(), bound(binding));
         connection.state = State::Greeting(Box::new(Introduction {
             handshake,
             until: now + HANDSHAKE,
             dialled: None,
             _guest: guest,
+            security,
             spoken: false,
         }));
         connection
@@ -173,6 +177,7 @@ impl LinkConnection {
                 until: now + HANDSHAKE,
                 dialled: Some(Purpose::Link(peer, outcome)),
                 _guest: None,
+                security: None,
                 spoken: true,
             }));
             Box::new(connection)
@@ -205,6 +210,7 @@ impl LinkConnection {
                 until: now + HANDSHAKE,
                 dialled: Some(Purpose::Question(question, outcome)),
                 _guest: None,
+                security: None,
                 spoken: true,
             }));
             Box::new(connection)
@@ -272,6 +278,11 @@ impl LinkConnection {
         // What is said only if the link is used.
         let mut welcome = Vec::new();
         if introduction.dialled.is_none() {
+            let security = introduction.security.as_ref();
+            let may_be = |peer: &Greeting| self.node.may_be(&peer.name, security);
+            if !handshake.peer().is_some_and(may_be) {
+                return Err(handshake.refuse(Refusal::Certificate, out));
+            }
             handshake
                 .welcome(&mut welcome)
                 .inspect_err(|_| out.append(&mut welcome))?;

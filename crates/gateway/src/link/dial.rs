@@ -6,7 +6,7 @@ use crate::threads::Acceptor;
 use aws_lc_rs::rand;
 use bytes::Bytes;
 use listener::{Parked, Socket, Stream, Tls};
-use protocol::link::Lane;
+use protocol::link::{Lane, Refusal};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,8 +112,12 @@ impl Dialler {
         }
     }
 
-    /// Connects, with TLS if links have that.
-    async fn socket(&self, (host, port): (&str, u16)) -> Result<(Socket<Parked>, Option<[u8; 32]>), Failed> {
+    /// Connects to the node of this name, with TLS if links have that.
+    async fn socket(
+        &self,
+        name: &str,
+        (host, port): (&str, u16),
+    ) -> Result<(Socket<Parked>, Option<[u8; 32]>), Failed> {
         let stream = match timeout(CONNECT, connect(host, port)).await {
             Ok(connected) => connected.map_err(|error| Failed::with("it cannot be connected to", &error))?,
             Err(_) => return Err(Failed::with("it cannot be connected to", &"nobody answers")),
@@ -123,17 +127,24 @@ impl Dialler {
             Some(tls) => tls
                 .connect(stream, host)
                 .await
-                .map(|(socket, it)| (socket, Some(it.binding))),
+                .map(|(socket, security)| (socket, Some(security))),
         };
-        let (socket, binding) = secured.map_err(|error| Failed::with("it cannot be spoken with", &error))?;
+        let (socket, security) = secured.map_err(|error| Failed::with("it cannot be spoken with", &error))?;
+        if !self.node.may_be(name, security.as_ref()) {
+            return Err(Failed {
+                why: Refusal::Certificate.to_string(),
+                needs_operator: true,
+                is_usual: false,
+            });
+        }
         let parked = socket.into_std();
         let socket = parked.map_err(|error| Failed::with("the socket cannot be used", &error))?;
-        Ok((socket, binding))
+        Ok((socket, security.map(|security| security.binding)))
     }
 
     /// Asks a node something that there is no link with, and says what it answers, or why it does not.
     pub async fn ask(&self, name: &str, at: (&str, u16), question: Bytes) -> Result<Bytes, String> {
-        let (socket, binding) = self.socket(at).await.map_err(|failed| failed.why)?;
+        let (socket, binding) = self.socket(name, at).await.map_err(|failed| failed.why)?;
         let (outcome, told) = oneshot::channel::<Answered>();
         let asks = LinkConnection::asks(self.node.clone(), name, binding.as_ref(), (question, outcome))?;
         self.acceptor.begin(socket, asks);
@@ -146,7 +157,7 @@ impl Dialler {
     /// Makes a link.
     async fn attempt(&self, peer: &Arc<Peer>, lane: Lane) -> Result<(), Failed> {
         let at = peer.address();
-        let (socket, binding) = self.socket((&at.host, at.port)).await?;
+        let (socket, binding) = self.socket(&peer.name, (&at.host, at.port)).await?;
         let (outcome, told) = oneshot::channel::<Outcome>();
         let connection =
             LinkConnection::dialled(self.node.clone(), (peer.clone(), lane), binding.as_ref(), outcome);

@@ -54,13 +54,8 @@ impl FrontEnd for LinkFrontEnd {
     }
 
     fn connect(self: Arc<Self>, name: Name, security: Option<Security>, now: Millis) -> Box<dyn Connection> {
-        let (at, binding) = (name.peer.to_string(), security.map(|security| security.binding));
-        Box::new(LinkConnection::accepted(
-            self.0.clone(),
-            at,
-            binding.as_ref(),
-            now,
-        ))
+        let at = name.peer.to_string();
+        Box::new(LinkConnection::accepted(self.0.clone(), at, security, now))
     }
 }
 

@@ -27,7 +27,7 @@ mod work;
 
 pub use groups::ToGroups;
 pub use links::{Links, PROTOCOL};
-pub use options::{LaneLimits, LinkLimits, LinkOptions, PeerAddress, SILENCE};
+pub use options::{LaneLimits, LinkLimits, LinkOptions, PeerAddress, SILENCE, host_of};
 pub use protocol::link::{ClusterId, Lane, Secret};
 pub use question::{QUESTION_LIMIT, Reply};
 pub use receiver::{Receiver, Sent};

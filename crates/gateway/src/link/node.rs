@@ -1,13 +1,14 @@
 //! What all links of a node share: who it is, who its peers are, and whom it tells.
 
 use super::lane::{PeerLane, Receiving};
-use super::options::{LinkLimits, LinkOptions, PeerAddress};
+use super::options::{LinkLimits, LinkOptions, PeerAddress, host_of};
 use super::receiver::{Receiver, Sent};
 use super::status::PeerStatus;
 use super::told::Told;
 use crate::connection::Millis;
 use aws_lc_rs::rand;
 use broker::groups::NodeId;
+use listener::Security;
 use protocol::link::{ClusterId, Dialled, Greeting, Lane, Secret, Versions};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +24,8 @@ pub(super) struct LinkNode {
     pub incarnation: u64,
     cluster: Mutex<Option<ClusterId>>,
     pub secret: Secret,
+    /// See [`LinkOptions::is_certified`].
+    pub is_certified: bool,
     pub limits: LinkLimits,
     /// After so long without a byte a link is lost.
     pub silence: Millis,
@@ -111,6 +114,7 @@ impl LinkNode {
             incarnation: options.incarnation,
             cluster: Mutex::new(options.cluster),
             secret: options.secret.clone(),
+            is_certified: options.is_certified,
             limits: options.limits,
             silence: options.silence.as_millis() as Millis,
             peers: RwLock::default(),
@@ -208,6 +212,12 @@ impl LinkNode {
             challenge,
             dialled,
         })
+    }
+
+    /// Whether a node of this name may be what TLS says of the other end, where that counts.
+    pub fn may_be(&self, name: &str, security: Option<&Security>) -> bool {
+        let certificate = security.and_then(|security| security.certificate.as_ref());
+        !self.is_certified || certificate.is_some_and(|certificate| certificate.is_of_host(host_of(name)))
     }
 
     /// The number of the next link that is dialled.

@@ -18,6 +18,9 @@ pub struct LinkOptions {
     pub cluster: Option<ClusterId>,
     /// What all nodes of the cluster know.
     pub secret: Secret,
+    /// There is no secret: a node is who its certificate says, which has to be of the host in the node's name. TLS looks at the
+    /// certificates of both ends then.
+    pub is_certified: bool,
     /// Where other nodes dial this one.
     pub endpoints: Vec<Endpoint>,
     /// Peers are dialled with TLS and these settings, which should be those of the endpoints.
@@ -38,6 +41,7 @@ impl LinkOptions {
             incarnation,
             cluster: None,
             secret,
+            is_certified: false,
             endpoints: Vec::new(),
             tls: None,
             sockets: SocketOptions::default(),
@@ -101,6 +105,11 @@ pub struct PeerAddress {
     /// A name of the network or an address, without brackets.
     pub host: String,
     pub port: u16,
+}
+
+/// The host that a node's name ends with.
+pub fn host_of(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(_, host)| host)
 }
 
 impl fmt::Display for PeerAddress {

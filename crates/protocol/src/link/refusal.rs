@@ -44,10 +44,12 @@ pub enum Refusal {
     Crowded = 18,
     /// The connection broke.
     Broken = 19,
+    /// Its certificate is that of another host.
+    Certificate = 20,
 }
 
 impl Refusal {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Rubbish,
         Self::TooLong,
         Self::TooOld,
@@ -67,6 +69,7 @@ impl Refusal {
         Self::Replaced,
         Self::Crowded,
         Self::Broken,
+        Self::Certificate,
     ];
 
     /// Its number on the wire.
@@ -93,6 +96,7 @@ impl Refusal {
                 | Self::OtherName
                 | Self::Clock
                 | Self::Stranger
+                | Self::Certificate
         )
     }
 
@@ -111,7 +115,9 @@ impl fmt::Display for Refusal {
             Self::TooOld | Self::TooNew => {
                 "the nodes share no version of the protocol: upgrade the older one"
             }
-            Self::Secret => "the nodes do not have the same secret: cluster.secret must be equal on both",
+            Self::Secret => {
+                "the nodes do not have the same secret: cluster.secret must be equal on both, or on neither if certificates are looked at"
+            }
             Self::Cluster => {
                 "the nodes belong to different clusters: one has to be reset before it can join the other's"
             }
@@ -128,6 +134,9 @@ impl fmt::Display for Refusal {
             Self::Replaced => "a later link takes its place",
             Self::Crowded => "too many connections at once had proven nothing yet",
             Self::Broken => "the connection broke",
+            Self::Certificate => {
+                "the certificate is not that of the node: it must have the host in the node's name among its alternative names"
+            }
         })
     }
 }
@@ -145,7 +154,7 @@ mod tests {
             texts.push(refusal.to_string());
         }
         assert_eq!(Refusal::from_number(0), None);
-        assert_eq!(Refusal::from_number(20), None);
+        assert_eq!(Refusal::from_number(21), None);
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), Refusal::ALL.len() - 1);

@@ -34,6 +34,12 @@ impl Secret {
         (!secret.is_empty()).then(|| Self(hmac::Key::new(hmac::HMAC_SHA256, secret)))
     }
 
+    /// For nodes whose certificates alone say who they are: it is known to everybody. Proofs by it say nothing but that both
+    /// greetings came by this TLS session.
+    pub fn none() -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, b"leveret link, no secret"))
+    }
+
     /// HMAC-SHA-256 of everything that both ends know of the connection: both greetings as they were sent, with names,
     /// versions and challenges, and what TLS gives them in common (nothing without it), each behind its length.
     pub(crate) fn prove(&self, end: End, transcript: &Transcript) -> [u8; PROOF_BYTES] {

@@ -1,7 +1,7 @@
 //! `leveret server --check-config`: what a start with this configuration would say, without a start.
 
 use super::endpoints::Endpoints;
-use super::{EXIT_CONFIG, authority, configuration, definitions};
+use super::{EXIT_CONFIG, authority, cluster, configuration, definitions};
 use crate::cli::ServerArgs;
 use crate::config::{Config, Environment};
 use std::process::ExitCode;
@@ -33,6 +33,11 @@ fn files(config: &Config) -> Vec<String> {
         mistakes.push(error.to_string());
     }
     if let Err(error) = authority(config) {
+        mistakes.push(error.to_string());
+    }
+    if config.cluster.is_wanted(&config.node_name)
+        && let Err(error) = cluster::secret(config)
+    {
         mistakes.push(error.to_string());
     }
     mistakes.extend(definitions::readable(&config.definitions).err());

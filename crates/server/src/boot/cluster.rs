@@ -6,7 +6,7 @@ use crate::config::{Config, rules_cluster};
 use broker::groups::NodeId;
 use broker::groups::membership::{ClusterFile, ClusterStore, Peer, Stage};
 use broker::{Broker, OpenError};
-use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Forming, form};
+use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Discovery, Forming, Found, form};
 use gateway::link::{Lane, LinkOptions, PeerStatus, Secret};
 use management::{LinkFigures, Member, Members};
 use std::error::Error;
@@ -39,20 +39,23 @@ pub fn open(
         return match known.filter(|file| file.stage != Stage::Asks) {
             Some(file) => Err(format!(
                 "the data directory is that of {}, a member of a cluster, and the configuration has nothing of one: set cluster.* and \
-                 cluster_formation.* as they were, or reset the node",
+                 cluster_formation.* as they were, or cluster.listeners.tcp.default for its only member, or reset the node",
                 file.name
             )
             .into()),
             None => Ok(None),
         };
     }
-    let mut options = LinkOptions::new(&name, 1, secret(config)?);
+    let secret = secret(config)?;
+    let is_certified = secret.is_none();
+    let mut options = LinkOptions::new(&name, 1, secret.unwrap_or_else(Secret::none));
+    options.is_certified = is_certified;
     options.endpoints = endpoints.of(&[gateway::link::PROTOCOL]);
     options.tls = endpoints.cluster_tls.clone();
     options.sockets = config.tcp.clone();
     let ports = options.endpoints.iter().filter_map(|it| it.address.network());
     let port = ports.map(|address| address.port()).next().unwrap_or(DEFAULT_PORT);
-    let nodes: Vec<_> = config.cluster.nodes.values().cloned().collect();
+    let formation = &config.cluster.formation;
     let mut file = match known {
         Some(file) => file,
         None => store.begin(&name)?,
@@ -64,11 +67,18 @@ pub fn open(
             port: Some(peer.port),
         });
         let named: Vec<_> = named.collect();
+        let discovery = match named.is_empty() {
+            true => formation.discovery(&name, config.node_name.is_long, port),
+            false => Discovery::Known(Found {
+                nodes: named,
+                ..Found::default()
+            }),
+        };
         let forming = Forming {
             options: options.clone(),
             store: &store,
             port,
-            nodes: if named.is_empty() { &nodes } else { &named },
+            discovery: &discovery,
             has_data: store.has_log()?,
             goes_on: &goes_on,
         };
@@ -76,6 +86,7 @@ pub fn open(
     }
     store.start(&mut file, &name)?;
     tracing::info!(area = "cluster", "this is {file:?}");
+    let nodes = formation.listed().cloned().collect();
     Ok(Some(Cluster::new(options, port, (store, file), nodes, goes_on)))
 }
 
@@ -93,7 +104,7 @@ pub fn join(config: &Config, whom: &str) -> Result<(), String> {
     if node.name == own {
         return Err("cannot cluster node with itself".to_owned());
     }
-    let named = config.cluster.nodes.values().find(|it| it.name == node.name);
+    let named = config.cluster.formation.listed().find(|it| it.name == node.name);
     let port = node.port.or(named.and_then(|it| it.port)).unwrap_or(DEFAULT_PORT);
     let name = node.name;
     let whom = Peer {
@@ -202,19 +213,26 @@ fn figures(peer: &PeerStatus, port: u16) -> LinkFigures {
     }
 }
 
-/// What all nodes of the cluster know.
-fn secret(config: &Config) -> Result<Secret, Box<dyn Error>> {
+/// What all nodes of the cluster know; `None` if they know each other by their certificates alone.
+///
+/// # Errors
+/// They can't know each other: there is neither a secret nor a look at the certificates of both ends. The text says what to do.
+pub fn secret(config: &Config) -> Result<Option<Secret>, Box<dyn Error>> {
     let said = config.cluster.secret.as_ref().map(|secret| secret.0.clone());
     let said = match said {
         Some(said) => Some(said),
         None => cookie(&config.data_dir)?,
     };
     let secret = said.and_then(|said| Secret::new(said.as_bytes()));
-    secret.ok_or_else(|| {
-        "a node that is to be one of several needs a secret that all of them know: set cluster.secret, or RABBITMQ_ERLANG_COOKIE, or put \
-         .erlang.cookie into the data directory or the home directory"
-            .into()
-    })
+    let tls = &config.cluster.tls;
+    let is_certified = tls.certificate.is_some() && tls.verify_peer && tls.fail_if_no_peer_cert;
+    if secret.is_none() && !is_certified {
+        let why = "a node that is to be one of several needs a secret that all of them know: set cluster.secret, or RABBITMQ_ERLANG_COOKIE, or \
+                   put .erlang.cookie into the data directory or the home directory; or certificates that both ends look at: set \
+                   cluster.tls.certfile, keyfile and cacertfile, cluster.tls.verify = verify_peer and cluster.tls.fail_if_no_peer_cert = true";
+        return Err(why.into());
+    }
+    Ok(secret)
 }
 
 /// The contents of RabbitMQ's file, wherever it is.

@@ -56,9 +56,11 @@ pub fn configuration(args: &ServerArgs, environment: Environment) -> Result<Load
     loaded.config.files = files;
     override_from_options(&mut loaded, args).map_err(one)?;
     loaded.config.node_name.find_host();
+    loaded.config.name_by_pod(environment.get("MY_POD_NAME"));
     name_the_log(&mut loaded, &environment);
     loaded.warnings.extend(warnings);
-    if let Some((key, what)) = loaded.config.cluster.contradiction() {
+    let config = &loaded.config;
+    if let Some((key, what)) = config.cluster.contradiction(&config.node_name) {
         let is_it = |setting: &&Setting| setting.key.to_string() == key;
         let origin = loaded.settings.iter().find(is_it).map(|it| it.origin.clone());
         let origin = origin.unwrap_or(Origin::CommandLine(key.to_owned()));
@@ -190,10 +192,36 @@ mod tests {
         };
         let errors = loaded(&args("3"), &[]).unwrap_err();
         assert!(
-            errors[0].contains("finds other nodes by classic_config alone, and 3 nodes are expected"),
+            errors[0]
+                .contains("cluster_formation.peer_discovery_backend = etcd: this version can't ask there"),
             "{errors:?}"
         );
         loaded(&args("1"), &[]).unwrap();
+    }
+
+    #[test]
+    fn a_pod_learns_by_its_environment_how_it_is_called() {
+        let set = |size: &str| ServerArgs {
+            set: vec![
+                "cluster_formation.peer_discovery_backend=k8s".to_owned(),
+                format!("cluster_formation.target_cluster_size_hint={size}"),
+            ],
+            ..ServerArgs::default()
+        };
+        let pod = [
+            ("MY_POD_NAME", "mq-1"),
+            ("K8S_SERVICE_NAME", "nodes"),
+            ("K8S_HOSTNAME_SUFFIX", ".nodes.ns"),
+            ("K8S_OF_SOMEBODY_ELSE", "x"),
+        ];
+        let all = all(&set("2"), &pod).unwrap();
+        assert_eq!(all.config.node_name.to_string(), "rabbit@mq-1.nodes.ns");
+        assert_eq!(all.warnings, [] as [&str; 0]);
+        let errors = loaded(&set("1"), &pod).unwrap_err();
+        assert!(
+            errors[0].contains("another one with a lower number"),
+            "{errors:?}"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ struct Source {
 
 /// Imports a file, or all files of a directory in the order of their names (RabbitMQ's way). What exists stays as it is, so this
 /// may happen at every start. If it is to be skipped when it is what was imported last, its digest is kept with what it made,
-/// and looked at first: what was changed or taken away since then stays so.
+/// and looked at first: what was changed or taken away since then stays so. In a cluster it always is.
 ///
 /// # Errors
 /// A file can't be read, or objects in it are refused; the text names them. Nothing was changed, and the node is not to
@@ -38,38 +38,36 @@ pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
         };
         texts.push((source, text));
     }
-    let mark = definitions
-        .skip_if_unchanged
-        .then(|| mark(definitions.hashing, &texts));
-    if mark.is_some() && management::imported_mark(&broker.view()) == mark {
-        tracing::info!(
-            area = "boot",
-            "the definitions are those that were imported last; nothing is imported (definitions.skip_if_unchanged)"
-        );
-        return Ok(());
-    }
     let by = broker.administrator(broker::THE_NODE);
     let documents: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
     let asked = ImportRequest {
         options: definitions.options,
         ..ImportRequest::default()
     };
-    let reports = management::import(&by, &documents, asked).map_err(|unimported| {
+    let is_once = definitions.skip_if_unchanged || broker.shared_catalog().is_some();
+    let imported = match is_once {
+        true => management::import_once(&by, &documents, asked, &mark(definitions.hashing, &texts)),
+        false => management::import(&by, &documents, asked).map(Some),
+    };
+    let reports = imported.map_err(|unimported| {
         let source = unimported.place().and_then(|place| texts.get(place));
         let source = source.map(|(Source { key, path }, _)| format!("{key}: {}: ", path.display()));
         format!("{}{unimported}", source.unwrap_or_default())
     })?;
+    let Some(reports) = reports else {
+        tracing::info!(
+            area = "boot",
+            "the definitions are those that were imported last; nothing is imported"
+        );
+        return Ok(());
+    };
     for ((Source { path, .. }, _), report) in texts.iter().zip(reports) {
         for note in report.notes() {
             tracing::warn!(area = "boot", "definitions of {}: {note}", path.display());
         }
         tracing::info!(area = "boot", "definitions of {} are imported", path.display());
     }
-    match mark {
-        Some(mark) => management::set_imported_mark(&by, &mark)
-            .map_err(|reason| format!("definitions.skip_if_unchanged: {reason}")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Looks whether the sources are there.

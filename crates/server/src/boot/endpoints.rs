@@ -39,7 +39,7 @@ impl Endpoints {
             return Ok(());
         }
         let own = config.node_name.to_string();
-        let named = config.cluster.nodes.values().find(|node| node.name == own);
+        let named = config.cluster.formation.listed().find(|node| node.name == own);
         let port = named.and_then(|node| node.port).unwrap_or(DEFAULT_PORT);
         let mut addresses: Vec<SocketAddr> = config
             .cluster

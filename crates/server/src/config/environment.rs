@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The variables that are ours to understand: those whose names begin with `RABBITMQ_` or `LEVERET_`. Empty ones count
-/// as not set.
+/// The variables that are ours to understand: those whose names begin with `RABBITMQ_` or `LEVERET_`, and those by which pods
+/// find each other. Empty ones count as not set.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, Variable>,
@@ -53,7 +53,9 @@ impl Environment {
 
     /// These variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let ours = |name: &str| name.starts_with("RABBITMQ_") || name.starts_with("LEVERET_");
+        let ours = |name: &str| {
+            name.starts_with("RABBITMQ_") || name.starts_with("LEVERET_") || known::is_known(name)
+        };
         let variables = variables
             .into_iter()
             .filter(|(name, value)| ours(name) && !value.is_empty());

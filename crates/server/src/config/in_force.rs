@@ -6,6 +6,7 @@ mod logins;
 
 use super::encrypted;
 use super::keys::{self, Rule};
+use super::rules_discovery::Formation;
 use super::{Config, Definitions, HttpListener, Listener, Setting, VhostDefaults, Watermark};
 use crate::logs::{ConsoleStream, Level, LogFormat};
 use gateway::cluster::ConfiguredNode;
@@ -187,21 +188,13 @@ fn shown(config: &Config) -> Vec<(String, String)> {
         Some(port) => format!("{}:{port}", node.name),
         None => node.name.clone(),
     };
-    let nodes: Vec<String> = config.cluster.nodes.values().map(of_node).collect();
+    let nodes: Vec<String> = config.cluster.formation.nodes.values().map(of_node).collect();
     sheet.list("cluster_formation.classic_config.nodes", nodes.iter(), NONE);
     listed(&mut sheet, "cluster.listeners.tcp", &config.cluster.listeners);
     sheet.maybe("cluster.secret", config.cluster.secret.as_ref().map(|_| MASK));
     sheet.put("cluster.takes_queues", config.cluster.takes_queues);
     tls(&mut sheet, "cluster.tls", &config.cluster.tls);
-    let backend = config.cluster.other_backend.as_deref();
-    sheet.put(
-        "cluster_formation.peer_discovery_backend",
-        backend.unwrap_or("classic_config"),
-    );
-    sheet.put(
-        "cluster_formation.target_cluster_size_hint",
-        config.cluster.target_size,
-    );
+    formation(&mut sheet, &config.cluster.formation);
     listeners(&mut sheet, config);
     amqp(&mut sheet, config);
     users(&mut sheet, config);
@@ -211,6 +204,17 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     logs(&mut sheet, config);
     pages(&mut sheet, config);
     sheet.0
+}
+
+fn formation(sheet: &mut Sheet, formation: &Formation) {
+    let of = |key: &str| format!("cluster_formation.{key}");
+    sheet.put(of("peer_discovery_backend"), formation.backend.name());
+    sheet.put(of("target_cluster_size_hint"), formation.target_size());
+    sheet.maybe(of("dns.hostname"), formation.seed_host.as_ref());
+    sheet.put(of("k8s.ordinal_start"), formation.first_ordinal);
+    sheet.maybe(of("k8s.seed_node"), formation.seed_node.as_ref());
+    sheet.maybe(of("k8s.hostname_suffix"), formation.suffix.as_ref());
+    sheet.maybe(of("k8s.service_name"), formation.service.as_ref());
 }
 
 fn listeners(sheet: &mut Sheet, config: &Config) {

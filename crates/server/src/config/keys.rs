@@ -14,6 +14,7 @@ use super::node_name;
 use super::rules::{self, Checked};
 use super::rules_cluster;
 use super::rules_definitions as definitions;
+use super::rules_discovery;
 use super::rules_guards as guards;
 use super::rules_syslog as syslog;
 use super::rules_tls as tls;
@@ -55,6 +56,10 @@ const MAJORITY: &str =
     "the side of a partition that has the majority goes on, and the other one joins it again by itself";
 const SILENCE: &str = "nodes notice each other's silence within two seconds";
 const ASKS_ON: &str = "a node asks for its cluster until it has found it";
+const ORDINALS: &str =
+    "pods are found by the numbers in their names, as in RabbitMQ 4.1, and nothing else is asked";
+const STAYS: &str = "a node stays a member until forget_cluster_node";
+const OTHER_BACKENDS: &str = "finding nodes by AWS, Consul or etcd";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
@@ -491,7 +496,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("cluster_keepalive_interval", NoEffect(SILENCE)),
     (
         "cluster_formation.peer_discovery_backend",
-        Sets(rules_cluster::backend),
+        Sets(rules_discovery::backend),
     ),
     ("cluster_formation.discovery_retry_limit", NoEffect(ASKS_ON)),
     ("cluster_formation.discovery_retry_interval", NoEffect(ASKS_ON)),
@@ -500,16 +505,36 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("cluster_formation.lock_retry_timeout", NoEffect(ASKS_ON)),
     (
         "cluster_formation.classic_config.nodes.*",
-        Sets(rules_cluster::node),
+        Sets(rules_discovery::node),
     ),
     (
         "cluster_formation.target_cluster_size_hint",
-        Sets(rules_cluster::target_size),
+        Sets(rules_discovery::size_hint),
+    ),
+    ("cluster_formation.dns.hostname", Sets(rules_discovery::seed_host)),
+    (
+        "cluster_formation.k8s.ordinal_start",
+        Sets(rules_discovery::first_ordinal),
     ),
     (
-        "cluster_formation.**",
-        Part("other ways to find nodes than classic_config"),
+        "cluster_formation.k8s.seed_node",
+        Sets(rules_discovery::seed_node),
     ),
+    (
+        "cluster_formation.k8s.hostname_suffix",
+        Sets(rules_discovery::suffix),
+    ),
+    (
+        "cluster_formation.k8s.service_name",
+        Sets(rules_discovery::service),
+    ),
+    ("cluster_formation.k8s.**", NoEffect(ORDINALS)),
+    ("cluster_formation.node_cleanup.**", NoEffect(STAYS)),
+    (
+        "cluster_formation.randomized_startup_delay_range.*",
+        NoEffect(ASKS_ON),
+    ),
+    ("cluster_formation.**", Part(OTHER_BACKENDS)),
     (
         "distribution.listener.**",
         NoEffect("cluster.listeners.tcp says where other nodes connect"),
@@ -522,10 +547,7 @@ pub const KEYS: &[(&str, Rule)] = &[
         "prevent_startup_if_node_was_reset",
         NoEffect("a node that was reset is never taken for the one that it was"),
     ),
-    (
-        "aws.prefer_imdsv2",
-        Part("other ways to find nodes than classic_config"),
-    ),
+    ("aws.prefer_imdsv2", Part(OTHER_BACKENDS)),
     // Other protocols, plugins
     ("stream.**", Part("streams")),
     ("mqtt.**", Part("MQTT")),

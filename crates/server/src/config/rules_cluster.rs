@@ -1,13 +1,11 @@
 //! What is said about the cluster: its tags, and which nodes it has.
 
-use super::rules::{Checked, boolean, number};
+use super::rules::{Checked, boolean};
+use super::rules_discovery::Formation;
 use super::{Config, Listener, NodeName, Secret, Setting};
 use gateway::cluster::ConfiguredNode;
 use listener::TlsOptions;
 use std::collections::BTreeMap;
-
-/// The names of the one way to find other nodes that there is.
-const BACKENDS: [&str; 2] = ["classic_config", "rabbit_peer_discovery_classic_config"];
 
 /// The cluster that a node should be part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +16,8 @@ pub struct ClusterOptions {
     pub secret: Option<Secret>,
     /// `cluster.tls.*`: of links in both directions, if there is a certificate.
     pub tls: TlsOptions,
-    /// `cluster_formation.classic_config.nodes.NUMBER`.
-    pub nodes: BTreeMap<String, ConfiguredNode>,
-    /// `cluster_formation.peer_discovery_backend`, if it is one that is not built.
-    pub other_backend: Option<String>,
-    /// `cluster_formation.target_cluster_size_hint`.
-    pub target_size: u32,
+    /// `cluster_formation.*`: which other nodes there are.
+    pub formation: Formation,
     /// `cluster.takes_queues`: new queues get their home here, too.
     pub takes_queues: bool,
     /// `cluster_tags.NAME`.
@@ -38,9 +32,7 @@ impl Default for ClusterOptions {
             listeners: BTreeMap::new(),
             secret: None,
             tls: TlsOptions::new("cluster.tls"),
-            nodes: BTreeMap::new(),
-            other_backend: None,
-            target_size: 1,
+            formation: Formation::default(),
             takes_queues: true,
             tags: BTreeMap::new(),
             node_tags: BTreeMap::new(),
@@ -51,44 +43,28 @@ impl Default for ClusterOptions {
 impl ClusterOptions {
     /// Whether a node of this name is to be one of several: others are named, or it listens for others.
     pub fn is_wanted(&self, own: &NodeName) -> bool {
-        let own = own.to_string();
-        !self.listeners.is_empty() || self.nodes.values().any(|node| node.name != own)
+        !self.listeners.is_empty() || self.formation.names_others(&own.to_string())
     }
 
-    /// What a node must not start with: a key, and why not.
-    pub fn contradiction(&self) -> Option<(&'static str, String)> {
-        if !self.takes_queues && self.listeners.is_empty() && self.nodes.is_empty() {
+    /// What a node of this name must not start with: a key, and why not.
+    pub fn contradiction(&self, own: &NodeName) -> Option<(&'static str, String)> {
+        if !self.takes_queues && self.is_alone() {
             let text = "cluster.takes_queues = false: this node is alone, so nobody would take queues; leave it out, or set \
                         cluster.listeners.tcp or cluster_formation.classic_config.nodes";
             return Some(("cluster.takes_queues", text.to_owned()));
         }
-        // It would pass for the whole, and should be one of several.
-        let backend = self.other_backend.as_ref().filter(|_| self.target_size > 1)?;
-        let text = format!(
-            "cluster_formation.peer_discovery_backend = {backend}: this version finds other nodes by classic_config alone, and {} nodes are expected; \
-             name them in cluster_formation.classic_config.nodes, or leave cluster_formation.* out to run a single node",
-            self.target_size
-        );
-        Some(("cluster_formation.peer_discovery_backend", text))
+        self.formation.contradiction(&own.to_string())
+    }
+
+    /// Nothing is said of other nodes.
+    fn is_alone(&self) -> bool {
+        self.listeners.is_empty() && !self.formation.names_some()
     }
 
     /// What is worth a warning.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let is_alone = self.listeners.is_empty() && self.nodes.is_empty();
-        if self.target_size > 1 && is_alone {
-            warnings.push(format!(
-                "cluster_formation.target_cluster_size_hint is {}, but no other node is named: this node is alone, and the check of the cluster's \
-                 size fails",
-                self.target_size
-            ));
-        }
-        if let Some(backend) = &self.other_backend {
-            warnings.push(format!(
-                "cluster_formation.peer_discovery_backend = {backend} is not part of this version: this node is alone unless \
-                 cluster_formation.classic_config.nodes names others"
-            ));
-        }
+        let is_alone = self.is_alone();
+        let mut warnings = self.formation.warnings(is_alone);
         if is_alone && (self.secret.is_some() || self.tls.certificate.is_some()) {
             let text = "cluster.secret and cluster.tls.* have no effect without cluster.listeners.tcp or cluster_formation.classic_config.nodes";
             warnings.push(text.to_owned());
@@ -110,19 +86,6 @@ pub fn configured(text: &str) -> Option<ConfiguredNode> {
     let (first, host) = name.split_once('@')?;
     let name = name.to_owned();
     (is_name(first) && is_name(host)).then_some(ConfiguredNode { name, port })
-}
-
-pub fn node(config: &mut Config, setting: &Setting) -> Checked {
-    let node = configured(&setting.value);
-    let node = node.ok_or("the name of a node, such as rabbit@mq1, or with a port, rabbit@mq1:25672")?;
-    config.cluster.nodes.insert(setting.key.name().to_owned(), node);
-    Ok(())
-}
-
-pub fn backend(config: &mut Config, setting: &Setting) -> Checked {
-    let is_ours = BACKENDS.contains(&setting.value.as_str());
-    config.cluster.other_backend = (!is_ours).then(|| setting.value.clone());
-    Ok(())
 }
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
@@ -155,10 +118,5 @@ pub fn tag(config: &mut Config, setting: &Setting) -> Checked {
 pub fn node_tag(config: &mut Config, setting: &Setting) -> Checked {
     let (name, value) = (setting.key.name().to_owned(), setting.value.clone());
     config.cluster.node_tags.insert(name, value);
-    Ok(())
-}
-
-pub fn target_size(config: &mut Config, setting: &Setting) -> Checked {
-    config.cluster.target_size = number(setting, 1, 65_535).ok_or("a number from 1 to 65535")?;
     Ok(())
 }

@@ -12,6 +12,9 @@ pub type Reply = Box<dyn FnOnce(Said) + Send>;
 /// After so long without an answer a request is refused, in milliseconds.
 pub const TIMEOUT_MS: u64 = 2_000;
 
+/// The same for many changes as one, which may take a while to be decided and carried out on every node.
+const MANY_TIMEOUT_MS: u64 = 10_000;
+
 /// After so long without a decision a request is sent again, in milliseconds.
 const AGAIN_MS: u64 = 300;
 
@@ -170,7 +173,7 @@ impl Requests {
                 .filter(|(_, version)| *version <= self.everywhere);
             if let Some((said, _)) = known {
                 answers.extend(open.reply.take().map(|reply| (reply, said.clone())));
-            } else if now_ms >= open.asked_ms + TIMEOUT_MS
+            } else if now_ms >= open.asked_ms + timeout_ms(&open.request)
                 && let Some(reply) = open.reply.take()
             {
                 answers.push((reply, Err(timed_out(&open.request))));
@@ -229,6 +232,13 @@ pub fn framed(asked: &Numbered) -> Option<Bytes> {
         request: request.into(),
     };
     Some(frame.encode())
+}
+
+fn timeout_ms(request: &catalog::Request) -> u64 {
+    match request {
+        catalog::Request::All { .. } => MANY_TIMEOUT_MS,
+        _ => TIMEOUT_MS,
+    }
 }
 
 /// What RabbitMQ says when its metadata store gives no answer: an internal error.

@@ -111,6 +111,62 @@ fn a_certificate_of_another_authority_or_host_is_refused_on_the_side_that_looks(
     }
 }
 
+/// A node that has no secret; it is where its name says.
+fn certified(name: &str, tls: TlsOptions) -> LinkOptions {
+    LinkOptions {
+        secret: Secret::none(),
+        is_certified: true,
+        ..secured(name, tls)
+    }
+}
+
+#[test]
+fn nodes_without_a_secret_know_each_other_by_the_hosts_in_their_certificates() {
+    let authority = Authority::new();
+    let tls = || verified(authority.options("127.0.0.1"));
+    let one = Node::start(1, certified("one@127.0.0.1", tls()));
+    let two = Node::start(2, certified("two@127.0.0.1", tls()));
+    introduce(&[&one, &two]);
+    one.linked(&two);
+    two.linked(&one);
+}
+
+#[test]
+fn a_node_that_is_at_another_host_than_its_certificate_says_is_refused_by_both_ends() {
+    keep();
+    let authority = Authority::new();
+    let tls = || verified(authority.options("127.0.0.1"));
+    let one = Node::start(1, certified("sure@127.0.0.1", tls()));
+    let two = Node::start(2, certified("elsewhere@n2.example", tls()));
+    // Each dials by itself: the one that is sure of itself, then the other one.
+    one.links.set_peers(vec![two.peer()]);
+    one.refused(&two, "the certificate is not that of the node");
+    one.links.set_peers(Vec::new());
+    two.links.set_peers(vec![one.peer()]);
+    two.refused(
+        &one,
+        "the other node says: the certificate is not that of the node",
+    );
+    wait("the one that was dialled logs it", || {
+        !lines(&[
+            "no link with a node",
+            "elsewhere@n2.example",
+            "the certificate is not that of the node",
+        ])
+        .is_empty()
+    });
+}
+
+#[test]
+fn a_node_with_a_secret_and_one_without_are_no_peers_whatever_their_certificates_say() {
+    let authority = Authority::new();
+    let tls = || verified(authority.options("127.0.0.1"));
+    let one = Node::start(1, certified("without@127.0.0.1", tls()));
+    let two = Node::start(2, secured("with@127.0.0.1", tls()));
+    one.links.set_peers(vec![two.peer()]);
+    one.refused(&two, "do not have the same secret");
+}
+
 /// Somebody who has a certificate, knows no secret, and passes on what two nodes say, inside a session with each of them.
 fn sit_between(tls: Arc<Tls>, other: SocketAddr) -> SocketAddr {
     let (told, at) = std::sync::mpsc::channel();

@@ -69,6 +69,15 @@ pub const KNOWN: &[(&str, Means)] = &[
     ("RABBITMQ_SERVER_ERL_ARGS", Arguments),
     ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", Arguments),
     ("RABBITMQ_SERVER_START_ARGS", Arguments),
+    // What RabbitMQ's discovery of pods reads
+    (
+        "K8S_HOSTNAME_SUFFIX",
+        Sets("cluster_formation.k8s.hostname_suffix"),
+    ),
+    ("K8S_SERVICE_NAME", Sets("cluster_formation.k8s.service_name")),
+    ("K8S_ORDINAL_START", Sets("cluster_formation.k8s.ordinal_start")),
+    ("K8S_SEED_NODE", Sets("cluster_formation.k8s.seed_node")),
+    ("MY_POD_NAME", Elsewhere),
     // Where files are
     ("LEVERET_CONFIG_FILE", Elsewhere),
     ("LEVERET_CONFIG_FILES", Elsewhere),

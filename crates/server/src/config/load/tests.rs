@@ -413,7 +413,7 @@ fn a_node_is_one_of_several_if_others_are_named_or_it_listens_for_them() {
     assert!(is_wanted("cluster.listeners.tcp.default = 25672"));
     assert!(!is_wanted("cluster_formation.target_cluster_size_hint = 3"));
     let said = config("cluster_formation.classic_config.nodes.2 = rabbit@mq2:25702");
-    let node = &said.cluster.nodes["2"];
+    let node = &said.cluster.formation.nodes["2"];
     assert_eq!((node.name.as_str(), node.port), ("rabbit@mq2", Some(25_702)));
     for wrong in ["mq1", "rabbit@", "rabbit@mq1:0", "rabbit@mq1:x", "rabbit@mq 1"] {
         let text = format!("cluster_formation.classic_config.nodes.1 = {wrong}");
@@ -424,46 +424,98 @@ fn a_node_is_one_of_several_if_others_are_named_or_it_listens_for_them() {
 
 #[test]
 fn a_node_alone_takes_queues_whatever_it_is_told() {
-    let alone = loaded("cluster.takes_queues = false").unwrap().config.cluster;
-    assert_eq!(alone.contradiction().unwrap().0, "cluster.takes_queues");
-    let of_several = loaded("cluster.takes_queues = false\ncluster.listeners.tcp.default = 25672").unwrap();
-    assert_eq!(of_several.config.cluster.contradiction(), None);
+    let alone = contradiction("cluster.takes_queues = false");
+    assert_eq!(alone.unwrap().0, "cluster.takes_queues");
+    let of_several = "cluster.takes_queues = false\ncluster.listeners.tcp.default = 25672";
+    assert_eq!(contradiction(of_several), None);
     assert!(loaded("cluster.takes_queues = some").is_err());
+}
+
+fn contradiction(text: &str) -> Option<(&'static str, String)> {
+    let said = loaded(text).unwrap().config;
+    said.cluster.contradiction(&said.node_name)
 }
 
 #[test]
 fn a_node_that_should_find_others_in_a_way_that_is_not_built_does_not_pass_for_the_whole() {
-    let several =
-        "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.target_cluster_size_hint = 3";
+    for backend in ["aws", "rabbit_peer_discovery_consul", "etcd"] {
+        let backend = format!("cluster_formation.peer_discovery_backend = {backend}");
+        let (key, text) = contradiction(&backend).unwrap();
+        assert_eq!(key, "cluster_formation.peer_discovery_backend");
+        assert!(
+            text.contains("can't ask there") && text.contains("or dns or k8s"),
+            "{text}"
+        );
+        let single = format!("{backend}\ncluster_formation.target_cluster_size_hint = 1");
+        assert_eq!(contradiction(&single), None);
+        assert_eq!(warnings(&single).len(), 1);
+        let named = format!("{backend}\ncluster_formation.classic_config.nodes.1 = rabbit@mq2");
+        assert_eq!(contradiction(&named), None);
+    }
     assert!(
-        loaded(several)
-            .unwrap()
-            .config
-            .cluster
-            .contradiction()
-            .unwrap()
-            .1
-            .contains("= k8s")
+        error("cluster_formation.peer_discovery_backend = carrier_pigeon")
+            .contains("classic_config, dns or k8s")
     );
-    let single =
-        "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.target_cluster_size_hint = 1";
-    assert_eq!(loaded(single).unwrap().config.cluster.contradiction(), None);
-    assert_eq!(warnings(single).len(), 1);
-    assert_eq!(
-        warnings("cluster_formation.peer_discovery_backend = classic_config").len(),
-        0
-    );
+    let classic = "cluster_formation.peer_discovery_backend = classic_config";
+    assert_eq!((warnings(classic).len(), contradiction(classic)), (0, None));
     assert_eq!(
         warnings("cluster_formation.target_cluster_size_hint = 3").len(),
         1
     );
+    let said = config("cluster_formation.target_cluster_size_hint = 1");
+    assert_eq!(said.cluster.formation.target_size(), 1);
+    assert_eq!(warnings("cluster.secret = s").len(), 1, "it has no effect");
+}
+
+#[test]
+fn a_node_that_looks_others_up_is_told_how_many_there_are() {
+    const DNS: &str =
+        "cluster_formation.peer_discovery_backend = dns\ncluster_formation.dns.hostname = mq.example.\n";
+    const THREE: &str = "cluster_formation.target_cluster_size_hint = 3\n";
+    assert!(
+        contradiction(DNS)
+            .unwrap()
+            .1
+            .contains("needs cluster_formation.target_cluster_size_hint")
+    );
+    let three = [DNS, THREE].concat();
+    assert_eq!(contradiction(&three), None);
+    let said = config(&three);
+    assert!(said.cluster.is_wanted(&said.node_name));
+    assert_eq!(said.cluster.formation.seed_host.as_deref(), Some("mq.example"));
+    assert!(error("cluster_formation.dns.hostname = a b").contains("mq.example.com"));
+    let both = format!("{three}cluster_formation.classic_config.nodes.1 = rabbit@mq1");
+    assert!(warnings(&both)[0].starts_with("cluster_formation.classic_config.nodes has no effect"));
+}
+
+#[test]
+fn a_pod_is_called_as_the_others_look_it_up() {
+    const K8S: &str = "cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s\n";
+    let called = |text: &str, pod| {
+        let mut said = loaded(&format!("{K8S}{text}")).unwrap().config;
+        said.node_name.host = "mq-1.x".to_owned();
+        said.name_by_pod(pod);
+        said.node_name.to_string()
+    };
+    let service = "cluster_formation.k8s.service_name = nodes\n";
+    let suffix = "cluster_formation.k8s.hostname_suffix = .nodes.ns.svc.cluster.local\n";
+    assert_eq!(called("", None), "rabbit@mq-1");
+    assert_eq!(called(service, None), "rabbit@mq-1.nodes");
     assert_eq!(
-        config("cluster_formation.target_cluster_size_hint = 1")
-            .cluster
-            .target_size,
+        called(&[service, suffix].concat(), Some("mq-2")),
+        "rabbit@mq-2.nodes.ns.svc.cluster.local"
+    );
+    assert_eq!(
+        called(&format!("{service}nodename = hare@mq-3.own"), None),
+        "hare@mq-3.own"
+    );
+    assert_eq!(
+        warnings(&format!(
+            "{K8S}cluster_formation.target_cluster_size_hint = 3\ncluster_formation.k8s.host = x"
+        ))
+        .len(),
         1
     );
-    assert_eq!(warnings("cluster.secret = s").len(), 1, "it has no effect");
 }
 
 #[test]
