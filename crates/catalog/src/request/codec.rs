@@ -37,6 +37,7 @@ mod tag {
     pub const CLEAR_BINDINGS: u8 = 23;
     pub const JOIN_NODE: u8 = 24;
     pub const FORGET_NODE: u8 = 25;
+    pub const DRAIN_NODE: u8 = 26;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -77,6 +78,10 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.joined(*joined);
         }
         Request::ForgetNode { node } => out.tag(tag::FORGET_NODE).number(node.0),
+        Request::DrainNode { node, drained } => {
+            out.tag(tag::DRAIN_NODE).number(node.0);
+            out.flags(&[*drained]);
+        }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         rule => encode_rule(rule, &mut out),
     }
@@ -258,6 +263,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
         },
         tag::FORGET_NODE => Request::ForgetNode {
             node: NodeId(reader.number()?),
+        },
+        tag::DRAIN_NODE => Request::DrainNode {
+            node: NodeId(reader.number()?),
+            drained: reader.flag()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,
