@@ -1,4 +1,4 @@
-//! What operators do with one node of three: they drain it, and ask whether it may stop.
+//! What operators do with one node of three: they drain it, ask whether it may stop, and see what its alarms block.
 
 #![allow(
     clippy::unwrap_used,
@@ -218,4 +218,81 @@ fn operators_are_told_whether_a_node_may_stop_and_what_would_be_missing() {
     start(&mut nodes[2..]);
     nodes[0].ctl(&["await_online_quorum_plus_one"]).unwrap();
     drop(client);
+}
+
+/// Raises an alarm on a node, or ends it, and waits until another one knows.
+fn alarm(on: &Node, raised: bool, known_by: &Node) {
+    on.put("/leveret/limits", &format!("{{\"memory_alarm\":{raised}}}"));
+    let line = match raised {
+        true => format!(
+            "publishers to queues on node {} are blocked: low on memory",
+            on.name
+        ),
+        false => format!("blocks publishers no more: low on memory (node {})", on.name),
+    };
+    known_by.says(&line).unwrap();
+}
+
+#[test]
+fn an_alarm_blocks_clients_of_other_nodes_that_publish_to_queues_there_and_nobody_else() {
+    let scratch = TempDir::new().unwrap();
+    let mut nodes = running(&scratch, &[]);
+    nodes[0].put("/queues/%2F/near", r#"{"durable":true}"#);
+    nodes[1].put("/queues/%2F/far", r#"{"durable":true}"#);
+    let mut there = Client::connect_hearing(&nodes[0]);
+    let mut here = Client::connect_hearing(&nodes[0]);
+    here.confirm();
+    alarm(&nodes[1], true, &nodes[0]);
+    there.publish("far");
+    let blocked = there.read(10, 60);
+    assert_eq!(
+        String::from_utf8_lossy(&blocked[1..blocked.len() - 1]),
+        "low on memory (node n2@localhost)"
+    );
+    for _ in 0..3 {
+        here.publish("near");
+        here.read(60, 80);
+    }
+    let states = || nodes[2].ask("GET", "/connections?columns=state&sort=state", "").1;
+    wait("operators see it", || {
+        states() == r#"[{"state":"blocked"},{"state":"running"}]"#
+    });
+    let (_, told) = nodes[0].ask("GET", "/connections?columns=name&sort=state", "");
+    let name = told
+        .split("\"name\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let path = format!(
+        "/leveret/why/connections/{}",
+        name.replace(' ', "%20").replace('>', "%3E")
+    );
+    let (_, why) = nodes[2].ask("GET", &path, "");
+    assert!(
+        why.contains(r#""held_by":"alarm_elsewhere""#) && why.contains("n2@localhost"),
+        "{why}"
+    );
+
+    alarm(&nodes[1], false, &nodes[0]);
+    there.read(10, 61);
+    wait("what was published is there", || {
+        nodes[0].ask("GET", "/queues/%2F/far?columns=messages", "").1 == r#"{"messages":1}"#
+    });
+
+    // A node that is gone blocks nobody, and one that comes to know of it later does.
+    alarm(&nodes[1], true, &nodes[0]);
+    there.publish("far");
+    there.read(10, 60);
+    nodes[0].kill();
+    start(&mut nodes[..1]);
+    let mut there = Client::connect_hearing(&nodes[0]);
+    wait("it comes to know", || {
+        there.publish("far");
+        nodes[0].ask("GET", "/connections?columns=state", "").1 == r#"[{"state":"blocked"}]"#
+    });
+    there.read(10, 60);
+    nodes[1].kill();
+    there.read(10, 61);
 }

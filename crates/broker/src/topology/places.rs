@@ -1,6 +1,7 @@
 //! Where queues are: here, on a node that can be reached, or on none.
 
 use super::Topology;
+use crate::clients::alarms::AlarmReason;
 use crate::queues::{Handle, Peers};
 use catalog::{ExchangeKind, Node, NodeId, Refusal, Request};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -81,6 +82,13 @@ impl Topology {
     pub fn join(&self, peers: Arc<dyn Peers>) {
         let _ = self.peers.set(peers);
         self.follow_peers();
+    }
+
+    /// The other nodes, if there are some, are told that this one has an alarm, or none any more.
+    pub fn tell_alarm(&self, reason: Option<AlarmReason>) {
+        if let Some(peers) = self.peers.get() {
+            peers.alarm(reason);
+        }
     }
 
     /// See [`crate::Broker::follow_peers`].
