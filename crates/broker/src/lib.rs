@@ -117,9 +117,10 @@ pub use catalog::arguments::takes as takes_argument;
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as front ends that list it read it.
 pub use catalog::{
-    Applied, ApplyTo, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata,
-    NodeConnection, NodeId, PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind,
-    Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
+    Applied, ApplyTo, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Incarnation,
+    Lifetime, Metadata, NodeConnection, NodeId, PasswordHash, PasswordHashing, Pattern, Permission, Policy,
+    PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
+    View,
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};

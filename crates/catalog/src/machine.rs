@@ -250,6 +250,7 @@ impl<R> Catalog<R> {
             } => self.start_node(node, name, takes_queues, turn),
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
+            Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::All { of, requests } => self.all(of, requests, turn),
             Request::StartSnapshot => self.start_snapshot(turn),

@@ -84,8 +84,11 @@ pub struct Node {
     pub started: u64,
     /// That run has not ended, as far as anybody knows.
     pub is_running: bool,
-    /// New queues may get their home there.
+    /// New queues may get their home there, as the node's configuration says.
     pub takes_queues: bool,
+    /// This run of it is in maintenance (RabbitMQ's `rabbitmq-upgrade drain`): it leads nothing and gets nothing new that others
+    /// can have.
+    pub is_drained: bool,
     /// Whether it is one of several.
     pub membership: Membership,
 }
@@ -134,6 +137,11 @@ impl Node {
     /// True if it was one of several and is no more.
     pub fn is_forgotten(&self) -> bool {
         matches!(self.membership, Membership::Forgotten { .. })
+    }
+
+    /// True if new queues may get their home there just now.
+    pub fn is_open_to_queues(&self) -> bool {
+        self.takes_queues && !self.is_drained && !self.is_forgotten()
     }
 
     /// True if this start of it has not ended.

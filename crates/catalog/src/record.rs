@@ -83,6 +83,8 @@ pub enum Record {
     },
     /// A node is no member of the cluster any more, and never will be.
     NodeForgotten { node: NodeId },
+    /// This run of a node is in maintenance from now on, or no more. The next one is not.
+    NodeDrained { node: NodeId, drained: bool },
     /// Queue ids below this one have been used, by queues that may be gone: said by snapshots.
     QueueIdsUsed { below: u64 },
     /// Everything that exists at this moment follows, as `Snapshotted` records up to `SnapshotFinished`: replay may

@@ -188,6 +188,8 @@ pub enum Request {
     JoinNode { name: Name, joined: Joined },
     /// A node is no member any more; its queues are to be deleted ([`Request::EndTransient`]). Done if there is none.
     ForgetNode { node: NodeId },
+    /// This run of a node is in maintenance from now on, or no more. Done if it is so already, or there is no such node.
+    DrainNode { node: NodeId, drained: bool },
     /// Delete up to so many objects that ended with a run of a node or with the node, so that no turn is long. Answered with
     /// `Answer::Cleared`.
     EndTransient { at_most: usize },

@@ -175,6 +175,13 @@ fn of_the_journal() -> Vec<(Record, &'static str)> {
             r"\x02\x1c\x02\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
+            Record::NodeDrained {
+                node: NodeId(2),
+                drained: true,
+            },
+            r"\x02\x1d\x02\x00\x00\x00\x00\x00\x00\x00\x01",
+        ),
+        (
             Record::QueueIdsUsed { below: 1025 },
             r"\x02\r\x01\x04\x00\x00\x00\x00\x00\x00",
         ),

@@ -152,6 +152,10 @@ fn object() -> impl Strategy<Value = Request> {
             joined: Joined { port, token },
         }),
         any::<u64>().prop_map(|node| Request::ForgetNode { node: NodeId(node) }),
+        any::<(u64, bool)>().prop_map(|(node, drained)| Request::DrainNode {
+            node: NodeId(node),
+            drained,
+        }),
         any::<usize>().prop_map(|at_most| Request::EndTransient { at_most }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),

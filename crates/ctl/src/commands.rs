@@ -13,6 +13,7 @@ mod facts;
 mod first;
 mod flags;
 pub mod help;
+mod impact;
 mod inspect;
 mod limits;
 mod lists;
@@ -43,6 +44,7 @@ use serde_json::Value;
 pub const ALL: &[&[Command]] = &[
     first::COMMANDS,
     node::COMMANDS,
+    impact::COMMANDS,
     application::COMMANDS,
     users::COMMANDS,
     access::COMMANDS,

@@ -6,6 +6,7 @@ use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
+use crate::stop_impact::decide_without;
 use listener::expiry::ending_within;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -73,7 +74,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/health/checks/ready-to-serve-clients",
-        verbs: &[("GET", Right::Anyone, in_service)],
+        verbs: &[("GET", Right::Anyone, ready_to_serve)],
     },
     Route {
         path: "/health/checks/reached-target-cluster-size",
@@ -145,9 +146,7 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
             &json!({"status": "ok", "reason": "single node cluster"}),
         ));
     }
-    let running = members.iter().filter(|member| member.is_running).count();
-    let stays = (running - 1) * 2 > members.len();
-    Ok(match stays {
+    Ok(match decide_without(&members, &call.api.options.node) {
         true => ok(),
         false => failed(json!({
             "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
@@ -162,7 +161,11 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn below_connection_limit(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (connections, limit) = call.api.broker.node_connections();
     Ok(match limit.filter(|limit| connections >= *limit) {
-        None => ok(),
+        None => {
+            // Erlang's word for none.
+            let limit = limit.map_or(json!("infinity"), Value::from);
+            Reply::json(&json!({"status": "ok", "limit": limit, "connections": connections}))
+        }
         Some(limit) => failed(json!({
             "reason": "node connection limit is reached", "limit": limit, "connections": connections,
         })),
@@ -172,17 +175,50 @@ fn below_connection_limit(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody, and one without a majority
 /// lets nobody publish.
 fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let closed = "this rabbit node is not currently available to serve";
+    Ok(match out_of_service(call, closed) {
+        None => ok(),
+        Some(reason) => {
+            // Ours: such a node runs.
+            let is_drained = reason == closed && call.api.broker.is_drained();
+            failed(json!({"reason": reason, "is_under_maintenance": is_drained}))
+        }
+    })
+}
+
+/// Why the node serves nobody; `closed` if it is to be so.
+fn out_of_service(call: &Call<'_>, closed: &'static str) -> Option<&'static str> {
     let broker = &call.api.broker;
-    let reason = if broker.status().log_failed {
-        "the write-ahead log failed"
-    } else if !broker.takes_clients() {
-        "this rabbit node is not currently available to serve"
+    if broker.status().log_failed {
+        Some("the write-ahead log failed")
+    } else if broker.is_drained() || !broker.takes_clients() {
+        Some(closed)
     } else if broker.is_cut_off() {
-        "this node reaches no majority of the cluster's nodes: nothing can be published or declared through it"
+        Some(
+            "this node reaches no majority of the cluster's nodes: nothing can be published or declared through it",
+        )
     } else {
-        return Ok(ok());
-    };
-    Ok(failed(json!({"reason": reason})))
+        None
+    }
+}
+
+/// It is in service, listens for clients of AMQP, and lets further ones in.
+fn ready_to_serve(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let listeners = &call.api.options.listeners;
+    if let Some(reason) = out_of_service(call, "the rabbit node is not currently available to serve") {
+        return Ok(failed(json!({"reason": reason})));
+    }
+    if !listeners
+        .iter()
+        .any(|it| matches!(it.listed_protocol(), "amqp" | "amqp/ssl"))
+    {
+        return Ok(failed(json!({"reason": "no active listeners for AMQP/AMQPS"})));
+    }
+    let (connections, limit) = call.api.broker.node_connections();
+    Ok(match limit.is_some_and(|limit| connections >= limit) {
+        false => ok(),
+        true => failed(json!({"reason": "node connection limit is reached", "connections": connections})),
+    })
 }
 
 /// Alarms of all nodes that answer.

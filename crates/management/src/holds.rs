@@ -254,6 +254,10 @@ pub fn of_connection(connection: &Connection, node: &NodeStatus) -> Vec<Hold> {
         true => of_node(node),
         false => Vec::new(),
     };
+    holds.extend(connection.alarm_elsewhere().map(|alarm| {
+        let because = format!("it published to a queue of another node, which has an alarm: {alarm}");
+        publishers("alarm_elsewhere", because)
+    }));
     holds.extend(of_pressure(reason));
     for channel in &channels {
         let (number, unconfirmed, unacked) = (channel.number, channel.unconfirmed(), channel.unacked());

@@ -112,6 +112,7 @@ mod single;
 mod snapshot;
 mod spread;
 mod standby;
+mod stop_impact;
 mod subscription;
 mod tap;
 mod telling;
@@ -140,8 +141,8 @@ pub use log_tail::{LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
 pub use options::{
-    AskNodes, HTTP, LinkFigures, Member, Members, Options, PROMETHEUS, SettingInForce, StopApplication,
-    WebClients,
+    AskNodes, HTTP, Leads, LinkFigures, Member, Members, Options, PROMETHEUS, SettingInForce,
+    StopApplication, WebClients,
 };
 pub use origins::Origins;
 pub use plugins::BUILT_IN as BUILT_IN_PLUGINS;

@@ -97,7 +97,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         name: &|member: &Member| member.name.as_str(),
         row: &|member| match member.name == call.api.options.node {
             true => node(call),
-            false => other(member, told.get(&member.name)),
+            false => other(call, member, told.get(&member.name)),
         },
         member: &|_, _| None,
     };
@@ -128,11 +128,13 @@ fn told(call: &Call<'_>, nodes: &[String]) -> BTreeMap<String, Value> {
 }
 
 /// Another node of the cluster: what it tells, or else what this one knows of it.
-fn other(member: &Member, told: Option<&Value>) -> Value {
+fn other(call: &Call<'_>, member: &Member, told: Option<&Value>) -> Value {
     told.cloned().unwrap_or_else(|| {
+        let mut known = call.view.nodes().map(|(_, known)| known);
+        let is_drained = known.any(|known| *known.name == *member.name && known.is_drained && !known.is_forgotten());
         json!({
-            "name": member.name, "type": "disc", "running": member.is_running, "partitions": [], "cluster_links": [],
-            "applications": [], "contexts": [],
+            "name": member.name, "type": "disc", "running": member.is_running, "being_drained": is_drained, "partitions": [],
+            "cluster_links": [], "applications": [], "contexts": [],
         })
     })
 }
@@ -162,7 +164,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             true => told(call, std::slice::from_ref(&member.name)),
             false => BTreeMap::new(),
         };
-        return Ok(object(&call.query, other(member, told.get(&member.name))));
+        return Ok(object(&call.query, other(call, member, told.get(&member.name))));
     }
     call.here()?;
     call.check_samples("bad_request")?;

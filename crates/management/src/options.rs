@@ -137,6 +137,17 @@ pub struct Members {
     pub list: Arc<dyn Fn() -> Vec<Member> + Send + Sync>,
     /// Asks other members what [`Management::answerer`](crate::Management::answerer) answers there.
     pub ask: Arc<AskNodes>,
+    /// Tells what this node leads, of what nodes decide together.
+    pub leads: Arc<dyn Fn() -> Leads + Send + Sync>,
+}
+
+/// What a node leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leads {
+    /// So many groups of nodes, of which the definitions are one.
+    pub groups: usize,
+    /// Another node runs that could lead them, and is not in maintenance.
+    pub has_heir: bool,
 }
 
 impl std::fmt::Debug for Members {

@@ -88,8 +88,13 @@ pub fn none(_: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::json(&json!([])))
 }
 
-/// Leaders of queues are never unbalanced on a single node.
-fn rebalance(_: &Call<'_>) -> Result<Reply, Refusal> {
+/// Only queues with copies on several nodes have leaders that could be elsewhere, and there are none: classic queues stay.
+fn rebalance(call: &Call<'_>) -> Result<Reply, Refusal> {
+    tracing::info!(
+        area = "management",
+        "user '{}' has initiated a queue rebalance: there are no replicated queues, nothing moves",
+        call.user.name
+    );
     Ok(Reply::empty(204))
 }
 

@@ -6,7 +6,7 @@ use crate::{
     alarms, api_index, application, bindings, browsing, channels, configuration, connections, consumers,
     definitions, events, exchanges, feature_flags, health, limits, login, logs, messages, moving, network,
     nodes, openapi, overview, parameters, permissions, policies, process, queues, quorum, single,
-    times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    stop_impact, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// All paths, by object.
@@ -14,6 +14,7 @@ pub const ROUTES: Table = &[
     overview::ROUTES,
     feature_flags::ROUTES,
     nodes::ROUTES,
+    stop_impact::ROUTES,
     vhosts::ROUTES,
     users::ROUTES,
     permissions::ROUTES,

@@ -25,7 +25,10 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/leveret/service",
-        verbs: &[("PUT", Right::Administrator, service)],
+        verbs: &[
+            ("GET", Right::Administrator, show_service),
+            ("PUT", Right::Administrator, service),
+        ],
     },
 ];
 
@@ -171,6 +174,34 @@ fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
+/// What is so although the cluster could not be told.
+fn not_told(drained: bool, refusal: &broker::Refusal) -> Refusal {
+    let is = match drained {
+        true => {
+            "the node takes no clients any more, but the other nodes don't know that it is in maintenance"
+        }
+        false => {
+            "the node stays in maintenance until the other nodes know that it is not, or it is started again"
+        }
+    };
+    Refusal::Internal(format!("{is}: {refusal}"))
+}
+
+/// Whether the node takes clients, and what is left on it of what has to be elsewhere before it may stop unnoticed.
+fn show_service(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let broker = &call.api.broker;
+    let leads = call.api.options.members.as_ref().map(|members| (members.leads)());
+    let leads = leads.unwrap_or_default();
+    let (connections, _) = broker.node_connections();
+    Ok(Reply::json(&json!({
+        "suspended": !broker.takes_clients(),
+        "drained": broker.is_drained(),
+        "connections": connections,
+        "leads": leads.groups,
+        "has_heir": leads.has_heir,
+    })))
+}
+
 fn service(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = body(call, &["suspended", "drained"])?;
     let (suspended, drained) = (flag(&body, "suspended")?, flag(&body, "drained")?);
@@ -184,12 +215,14 @@ fn service(call: &Call<'_>) -> Result<Reply, Refusal> {
         );
     }
     if let Some(drained) = drained {
-        broker.drain(drained);
         tracing::info!(
             area = "management",
             "maintenance mode: {drained}, by {}",
             call.user.name
         );
+        broker
+            .drain(drained)
+            .map_err(|refusal| not_told(drained, &refusal))?;
     }
     Ok(Reply::empty(204))
 }

@@ -24,6 +24,7 @@ interface NodeDetail extends NodeBody {
   db_dir?: string;
   log_files?: string[];
   cluster_links?: ClusterLink[];
+  being_drained?: boolean;
 }
 
 interface ClusterLink {
@@ -87,12 +88,14 @@ function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: bo
           <Badge tone="bad">{node.running === false ? "not running" : "no answer"}</Badge>
         </Head>
         <p class="muted">{node.running === false ? "It does not run, or cannot be reached." : "It says nothing of itself."}</p>
+        <StopImpact name={node.name} />
       </>
     );
   return (
     <>
       <Head kind="Node" title={node.name}>
         <Badge tone={node.running === false ? "bad" : "good"}>{node.running === false ? "not running" : "running"}</Badge>
+        {node.being_drained && <Badge tone="warn">in maintenance</Badge>}
         <RangeChoice />
       </Head>
       <div class="charts">
@@ -113,6 +116,7 @@ function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: bo
         <Budgets node={node} />
         <MemoryByUse name={node.name} />
         {asked && <Health />}
+        <StopImpact name={node.name} />
         {(node.cluster_links ?? []).length > 0 && <Links links={node.cluster_links ?? []} />}
         <Card title="Details">
           <Facts
@@ -148,6 +152,39 @@ function MemoryByUse({ name }: { name: string }) {
   return (
     <Card title="Memory by use">
       <Facts rows={PARTS.map(([part, words]) => [words, typeof parts[part] === "number" ? bytes(parts[part]) : undefined])} />
+    </Card>
+  );
+}
+
+interface Impact {
+  running?: boolean;
+  definitions_can_be_changed?: boolean;
+  members?: number;
+  running_without_it?: number;
+  durable_queues?: number;
+  transient_queues?: number;
+  exclusive_queues?: number;
+  exchanges?: number;
+  connections?: number | null;
+}
+
+/** What would be unavailable if the node stopped, or is because it does not run. */
+function StopImpact({ name }: { name: string }) {
+  const { value } = useApi<Impact>(`/leveret/nodes/${encodeURIComponent(name)}/stop-impact`);
+  if (!value) return null;
+  const left = `${count(value.running_without_it)} of ${count(value.members)} nodes left`;
+  return (
+    <Card title={value.running === false ? "Unavailable while it does not run" : "If this node stops"}>
+      <Facts
+        rows={[
+          ["Definitions and publishing", value.definitions_can_be_changed ? `go on: ${left}` : <Badge tone="bad">{`stop: ${left}, no majority`}</Badge>],
+          ["Durable queues unavailable", count(value.durable_queues)],
+          ["Transient queues deleted", count(value.transient_queues)],
+          ["Exclusive queues emptied", count(value.exclusive_queues)],
+          ["Exchanges that refuse", count(value.exchanges)],
+          ["Connections to be made anew", typeof value.connections === "number" ? count(value.connections) : undefined],
+        ]}
+      />
     </Card>
   );
 }

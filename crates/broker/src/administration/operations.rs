@@ -2,7 +2,8 @@
 
 use crate::broker::Broker;
 use crate::clients::close_reason::CloseReason;
-use catalog::Refusal;
+use crate::events::Happening;
+use catalog::{Refusal, Request};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -61,13 +62,44 @@ impl Broker {
         watching.push(Box::new(watcher));
     }
 
-    /// Puts the node into maintenance: nobody is let in, and connections are closed with a reason; or ends that.
-    pub fn drain(&self, drained: bool) {
-        self.suspend_clients(drained);
-        self.service().drained.store(drained, Ordering::Relaxed);
-        if drained {
-            self.sessions().close(&CloseReason::Maintenance, |_| true);
+    /// Puts the node into maintenance: nobody is let in, connections are closed with a reason, and other nodes, if there are
+    /// some, lead what it leads and get what would be declared here; or ends that. A start of the node ends it, too.
+    ///
+    /// # Errors
+    /// The cluster could not be told. The node is closed to clients all the same, or stays so.
+    pub fn drain(&self, drained: bool) -> Result<(), Refusal> {
+        // Two operators who want different things get one of them, whole.
+        let _one = self
+            .service()
+            .draining
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let node = self.topology().incarnation().node;
+        let told = self.topology().decide(None, Request::DrainNode { node, drained });
+        let told = told.wait().map(|_| ());
+        if !drained && told.is_err() {
+            return told;
         }
+        self.service().drained.store(drained, Ordering::Relaxed);
+        self.suspend_clients(drained);
+        if drained {
+            let closed = self.sessions().close(&CloseReason::Maintenance, |_| true);
+            tracing::warn!(
+                area = "cluster",
+                "this node is in maintenance: it takes no clients any more, and has told {closed} to go"
+            );
+            for key in ["maintenance.connections.closed", "maintenance.draining"] {
+                let reason = "node is being put into maintenance";
+                self.happened(|| Happening::new(key).with("reason", reason));
+            }
+        } else {
+            tracing::info!(
+                area = "cluster",
+                "this node is back from maintenance, and takes clients again"
+            );
+            self.happened(|| Happening::new("maintenance.revived"));
+        }
+        told
     }
 
     /// True if connections may come in.
@@ -125,9 +157,9 @@ mod tests {
         broker.set_disk_free_limit(0);
         assert!(!broker.status().memory_alarm && !broker.status().disk_alarm);
         assert!(broker.takes_clients() && !broker.is_drained());
-        broker.drain(true);
+        broker.drain(true).unwrap();
         assert!(!broker.takes_clients() && broker.is_drained());
-        broker.drain(false);
+        broker.drain(false).unwrap();
         assert!(broker.takes_clients() && !broker.is_drained());
         broker.close();
     }
@@ -176,7 +208,7 @@ mod tests {
         let (told, hears) = std::sync::mpsc::channel();
         broker.watch_suspension(move |open| told.send(open).unwrap());
         broker.suspend_clients(true);
-        broker.drain(false);
+        broker.drain(false).unwrap();
         assert_eq!(hears.try_iter().collect::<Vec<_>>(), [true, false, true]);
     }
 }

@@ -101,5 +101,6 @@ impl Broker {
             None => tracing::warn!(area = "alarm", "all alarms are cleared, publishers continue"),
         }
         self.sessions().announce(reason);
+        self.topology().tell_alarm(reason);
     }
 }

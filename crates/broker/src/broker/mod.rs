@@ -338,6 +338,7 @@ impl Broker {
     pub fn join(&self, peers: Arc<dyn Peers>) {
         self.replies.join(peers.clone());
         self.topology.join(peers);
+        self.topology.tell_alarm(self.alarm());
     }
 
     /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.
@@ -369,6 +370,10 @@ impl Existing for Broker {
 
     fn version(&self) -> u64 {
         self.generation()
+    }
+
+    fn name_of(&self, node: crate::groups::NodeId) -> String {
+        self.view().node_name(catalog::NodeId(node.0.into())).to_owned()
     }
 
     fn moved(&self) {

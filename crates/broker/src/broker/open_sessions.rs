@@ -40,9 +40,9 @@ impl OpenSessions {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Ends the connections of which `which` is true: 320 with this text.
-    pub fn close(&self, reason: &CloseReason, which: impl Fn(&OpenSession) -> bool) {
-        self.send(which, || Event::Close(reason.clone()));
+    /// Ends the connections of which `which` is true, and says how many these are: 320 with this text.
+    pub fn close(&self, reason: &CloseReason, which: impl Fn(&OpenSession) -> bool) -> usize {
+        self.send(which, || Event::Close(reason.clone()))
     }
 
     /// Tells all of them of an alarm, or that there is none any more.
@@ -50,9 +50,9 @@ impl OpenSessions {
         self.send(|_| true, || Event::Alarm(alarm));
     }
 
-    fn send(&self, which: impl Fn(&OpenSession) -> bool, event: impl Fn() -> Event) {
+    fn send(&self, which: impl Fn(&OpenSession) -> bool, event: impl Fn() -> Event) -> usize {
         let sessions = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let chosen = sessions.values().filter(|session| which(session));
-        chosen.for_each(|session| session.outbox.send(event()));
+        chosen.map(|session| session.outbox.send(event())).count()
     }
 }

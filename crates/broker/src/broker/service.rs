@@ -16,6 +16,8 @@ pub struct Service {
     pub(crate) channel_max: AtomicU16,
     pub(crate) suspended: AtomicBool,
     pub(crate) drained: AtomicBool,
+    /// Held while the node goes into maintenance, or comes back.
+    pub(crate) draining: Mutex<()>,
     pub(crate) watching: Mutex<Vec<ToldOfSuspension>>,
 }
 
@@ -38,6 +40,7 @@ impl Service {
             channel_max: options.limits.channel_max.into(),
             suspended: false.into(),
             drained: false.into(),
+            draining: Mutex::default(),
             watching: Mutex::default(),
         }
     }

@@ -1,10 +1,12 @@
 //! A broker follows what several nodes decide.
 
 use super::Broker;
+use crate::groups::NodeId;
 use crate::groups::catalog::Follower;
-use crate::groups::membership::{Companion, Peer, peers};
+use crate::groups::membership::{Companion, Peer, drained, peers};
 use catalog::View;
 use catalog::shared::{Contents, Happened};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Takes over what was decided, or keeps it until there is a broker.
@@ -18,8 +20,9 @@ struct Following {
     broker: Weak<Broker>,
     /// What exists, as long as there is no broker.
     view: Option<View>,
-    /// The members, as they were told last.
+    /// The members, as they were told last, and those in maintenance.
     members: Vec<Peer>,
+    drained: BTreeSet<NodeId>,
 }
 
 impl CatalogFollower {
@@ -50,6 +53,11 @@ impl CatalogFollower {
             if members != following.members {
                 companion.members(&members);
                 following.members = members;
+            }
+            let drained = drained(view);
+            if drained != following.drained {
+                companion.drained(&drained);
+                following.drained = drained;
             }
         }
         match following.broker.upgrade() {

@@ -24,7 +24,7 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str("broker forced connection closure with reason 'shutdown'"),
-            Self::Maintenance => f.write_str("node is being put into maintenance mode"),
+            Self::Maintenance => f.write_str("Node was put into maintenance mode"),
             Self::VhostDeleted(vhost) => write!(f, "vhost '{vhost}' is deleted"),
             Self::UserDeleted(user) => write!(f, "user '{user}' is deleted"),
             Self::CredentialsExpired => f.write_str("the credentials have expired"),

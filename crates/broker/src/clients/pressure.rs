@@ -23,7 +23,7 @@ pub enum Reason {
     Catalog,
     /// Another node: so much of what was sent to its queue has no answer.
     Node,
-    /// The node is low on memory or disk, and the connection published.
+    /// The node is low on memory or disk, and the connection published; or another node is, and it published to a queue there.
     Alarm,
     /// A limit on the rate of its user or its virtual host.
     RateLimit,
@@ -63,6 +63,8 @@ pub struct Pressure {
     reason: Reason,
     release: Arc<Release>,
     timeout: Option<Duration>,
+    /// What its client is told, if an alarm of another node is the reason.
+    alarm: Option<Arc<str>>,
 }
 
 impl Pressure {
@@ -72,6 +74,15 @@ impl Pressure {
             reason,
             release,
             timeout: None,
+            alarm: None,
+        }
+    }
+
+    /// Another node has an alarm, of which its client is told by this text: the publisher waits for its end.
+    pub(crate) fn by_alarm(text: Arc<str>, release: Arc<Release>) -> Self {
+        Self {
+            alarm: Some(text),
+            ..Self::until_release(Reason::Alarm, release)
         }
     }
 
@@ -81,6 +92,7 @@ impl Pressure {
             reason,
             release,
             timeout: Some(timeout),
+            alarm: None,
         }
     }
 
@@ -92,6 +104,11 @@ impl Pressure {
     /// What is short.
     pub fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// The alarm of another node for whose end it waits, in the words in which its client is told.
+    pub fn alarm(&self) -> Option<&Arc<str>> {
+        self.alarm.as_ref()
     }
 
     /// True once the publisher may go on; else `waker` is woken when it may.

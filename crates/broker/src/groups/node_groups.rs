@@ -239,6 +239,16 @@ impl NodeGroups {
         self.with(|state| state.groups.hand_over());
     }
 
+    /// These nodes are in maintenance from now on, and no others: they lead nothing that another one can lead.
+    pub fn drain(&self, nodes: BTreeSet<NodeId>) {
+        self.with(|state| state.groups.drain(nodes));
+    }
+
+    /// How many groups are led here.
+    pub fn leading(&self) -> usize {
+        self.with(|state| state.groups.leading())
+    }
+
     /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to
     /// be told that it does not. For hosts: whoever turns them calls [`NodeGroups::turn`] afterwards.
     pub(super) fn propose(&self, group: GroupId, term: u64, records: Vec<Bytes>) {

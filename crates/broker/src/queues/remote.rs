@@ -1,5 +1,6 @@
 //! Queues of other nodes: how they are reached. Whoever assembles the node hands this in.
 
+use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
 use catalog::NodeId;
@@ -40,6 +41,9 @@ pub trait Peers: Debug + Send + Sync {
     fn runs(&self, _whose: Incarnation) -> bool {
         false
     }
+
+    /// This node has an alarm from now on, or none any more.
+    fn alarm(&self, _reason: Option<AlarmReason>) {}
 
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}

@@ -119,6 +119,7 @@ pub struct Connection {
     client_properties: Box<[u8]>,
     state: AtomicU8,
     held: Held,
+    alarm_elsewhere: Mutex<Option<Arc<str>>>,
     channels: Mutex<Vec<Arc<Channel>>>,
     outbox: Arc<Outbox>,
     registry: Weak<Registry>,
@@ -176,6 +177,7 @@ impl Connection {
             client_properties: client_properties.into(),
             state: AtomicU8::new(State::default() as u8),
             held: Held::default(),
+            alarm_elsewhere: Mutex::default(),
             channels: Mutex::default(),
             outbox: opened.outbox,
             registry: opened.registry,
@@ -221,6 +223,22 @@ impl Connection {
     /// It does this now.
     pub fn set_state(&self, state: State) {
         self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// The alarm of another node, with its name, for whose end it waits, if it does.
+    pub fn alarm_elsewhere(&self) -> Option<Arc<str>> {
+        self.alarm_elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// It waits for the end of this alarm of another node, or of none.
+    pub fn set_alarm_elsewhere(&self, alarm: Option<Arc<str>>) {
+        *self
+            .alarm_elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = alarm;
     }
 
     /// Whether it is not read from, and why.

@@ -1,8 +1,9 @@
 //! Where queues are: here, on a node that can be reached, or on none.
 
 use super::Topology;
+use crate::clients::alarms::AlarmReason;
 use crate::queues::{Handle, Peers};
-use catalog::{ExchangeKind, NodeId, Refusal, Request};
+use catalog::{ExchangeKind, Node, NodeId, Refusal, Request};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -25,16 +26,16 @@ impl Topology {
         }
     }
 
-    /// Says where what a request declares may have its home, on a node that takes no queues. What exists already stays where it
-    /// is.
+    /// Says where what a request declares may have its home, on a node that takes no queues or is in maintenance. What exists
+    /// already stays where it is.
     ///
     /// # Errors
-    /// No node that takes queues can be reached.
+    /// This node takes none, and no node that takes queues can be reached.
     pub(super) fn place(&self, request: &mut Request) -> Result<(), Refusal> {
         let (view, own) = (self.view(), self.incarnation().node);
-        if view.node(own).is_none_or(|known| known.takes_queues) {
+        let Some(known) = view.node(own).filter(|known| !known.is_open_to_queues()) else {
             return Ok(());
-        }
+        };
         let (named, vhost, homes, needs_none) = match request {
             Request::DeclareQueue {
                 vhost, declare, by, ..
@@ -55,11 +56,16 @@ impl Topology {
             _ => return Ok(()),
         };
         let is_reached = |node: &NodeId| self.peers.get().is_some_and(|peers| peers.reach(*node).is_some());
-        let take = view
-            .nodes()
-            .filter(|(_, known)| known.takes_queues && !known.is_forgotten());
-        *homes = take.map(|(node, _)| *node).filter(is_reached).collect();
-        if homes.is_empty() && !needs_none {
+        let reached = |takes: fn(&Node) -> bool| -> Vec<NodeId> {
+            let take = view.nodes().filter(|(node, known)| **node != own && takes(known));
+            take.map(|(node, _)| *node).filter(is_reached).collect()
+        };
+        *homes = reached(Node::is_open_to_queues);
+        if homes.is_empty() && !known.takes_queues {
+            // RabbitMQ, too, has nodes in maintenance take queues if there is no other one.
+            *homes = reached(|known| known.takes_queues && !known.is_forgotten());
+        }
+        if homes.is_empty() && !known.takes_queues && !needs_none {
             // RabbitMQ's words for a queue that another node could not make.
             return Err(Refusal::Internal {
                 reason: format!(
@@ -76,6 +82,13 @@ impl Topology {
     pub fn join(&self, peers: Arc<dyn Peers>) {
         let _ = self.peers.set(peers);
         self.follow_peers();
+    }
+
+    /// The other nodes, if there are some, are told that this one has an alarm, or none any more.
+    pub fn tell_alarm(&self, reason: Option<AlarmReason>) {
+        if let Some(peers) = self.peers.get() {
+            peers.alarm(reason);
+        }
     }
 
     /// See [`crate::Broker::follow_peers`].
@@ -274,6 +287,36 @@ mod tests {
             vhost.all_queues().all(|queue| queue.home == OTHER),
             "what exchanges keep, too"
         );
+        session.close();
+        broker.close();
+    }
+
+    #[test]
+    fn what_is_declared_on_a_node_in_maintenance_is_on_another_one_if_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        declare_there(&broker);
+        let own = broker.topology().incarnation().node;
+        let other = Arc::new(Other::default());
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        let home = |name: &str| {
+            session.declare_queue(CHANNEL, durable(name)).unwrap();
+            broker.view().queue("/", name).unwrap().home
+        };
+        assert_eq!(home("before"), own);
+        broker.drain(true).unwrap();
+        assert_eq!(home("nobody else"), own);
+        *other.reachable.lock().unwrap() = true;
+        broker.follow_peers();
+        assert_eq!(home("elsewhere"), OTHER);
+        let drained = true;
+        let drain = Change::DrainNode { node: OTHER, drained };
+        broker.topology().decide(None, drain).wait().unwrap();
+        assert_eq!(home("both"), own);
+        broker.drain(false).unwrap();
+        assert_eq!(home("after"), own);
         session.close();
         broker.close();
     }

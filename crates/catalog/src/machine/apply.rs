@@ -81,6 +81,11 @@ impl<R> Catalog<R> {
             } => self.take_node_started(*incarnation, name, *takes_queues),
             Record::NodeJoined { node, name, joined } => self.take_node_joined(*node, name, *joined),
             Record::NodeForgotten { node } => self.take_node_forgotten(*node),
+            Record::NodeDrained { node, drained } => {
+                if let Some(known) = self.view.nodes.get_mut(node) {
+                    known.is_drained = *drained;
+                }
+            }
             Record::IncarnationEnded(ended) => self.take_incarnation_ended(*ended),
             Record::QueueIdsUsed { below } => self.next_queue = self.next_queue.max(*below),
             Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
@@ -233,6 +238,7 @@ impl<R> Catalog<R> {
             started: incarnation.number,
             is_running: true,
             takes_queues,
+            is_drained: false,
             membership: known.map(|known| known.membership).unwrap_or_default(),
         };
         self.view.nodes.insert(incarnation.node, node);
@@ -245,6 +251,7 @@ impl<R> Catalog<R> {
             started: known.map_or(0, |known| known.started),
             is_running: known.is_some_and(|known| known.is_running),
             takes_queues: known.is_none_or(|known| known.takes_queues),
+            is_drained: known.is_some_and(|known| known.is_drained),
             membership: Membership::Joined(joined),
         };
         self.view.nodes.insert(node, node_is);

@@ -104,6 +104,19 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
+    pub(super) fn drain_node(
+        &mut self,
+        node: NodeId,
+        drained: bool,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let known = self.view.nodes.get(&node);
+        if known.is_some_and(|known| known.is_drained != drained) {
+            self.record(Record::NodeDrained { node, drained }, turn);
+        }
+        Ok(Answer::Done)
+    }
+
     /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their
     /// bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ.
     pub(super) fn end_transient(&mut self, at_most: usize, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
@@ -229,6 +242,34 @@ mod tests {
             join(&mut catalog, "n@a", 33),
             Err(Refusal::TooManyNodes { limit: 32 })
         );
+    }
+
+    #[test]
+    fn a_run_of_a_node_is_in_maintenance_until_it_is_revived_or_over_and_snapshots_say_so() {
+        let mut catalog = three();
+        let (node, name) = (NodeId(2), "n2@a");
+        start(&mut catalog, node, name.into()).unwrap();
+        let is_drained = |catalog: &Catalog<u64>| {
+            let again = Catalog::<u64>::of(catalog.view());
+            assert!(again.view().nodes().eq(catalog.view().nodes()));
+            let view = catalog.view();
+            let known = view.node(node).unwrap();
+            assert_eq!(known.is_open_to_queues(), !known.is_drained);
+            known.is_drained
+        };
+        let drain =
+            |catalog: &mut Catalog<u64>, node, drained| ask(catalog, Request::DrainNode { node, drained });
+        assert!(!is_drained(&catalog));
+        for drained in [true, true, false, true] {
+            assert_eq!(drain(&mut catalog, node, drained), Ok(Answer::Done));
+            assert_eq!(is_drained(&catalog), drained);
+        }
+        assert_eq!(join(&mut catalog, name, 2), is(2));
+        assert!(is_drained(&catalog), "it is one of several as before");
+        start(&mut catalog, node, name.into()).unwrap();
+        assert!(!is_drained(&catalog), "a start ends it");
+        assert_eq!(drain(&mut catalog, NodeId(9), true), Ok(Answer::Done));
+        assert_eq!(catalog.view().nodes().count(), 3);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl View {
     }
 }
 
-/// That a node started, that this run has ended if it has, and whether it is one of several.
+/// That a node started, that this run has ended if it has or is in maintenance, and whether it is one of several.
 fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
     let (name, number) = (known.name.clone(), known.started);
     let incarnation = Incarnation { node, number };
@@ -96,6 +96,9 @@ fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
         joined,
     });
     let forgotten = known.is_forgotten().then_some(Record::NodeForgotten { node });
+    let drained = known
+        .is_drained
+        .then_some(Record::NodeDrained { node, drained: true });
     let started = Record::NodeStarted {
         incarnation,
         name,
@@ -105,6 +108,7 @@ fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
         .chain(ended)
         .chain(joined)
         .chain(forgotten)
+        .chain(drained)
 }
 
 fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {

@@ -37,6 +37,7 @@ mod tag {
     pub const INCARNATION_ENDED: u8 = 26;
     pub const NODE_JOINED: u8 = 27;
     pub const NODE_FORGOTTEN: u8 = 28;
+    pub const NODE_DRAINED: u8 = 29;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -97,6 +98,10 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.joined(*joined);
         }
         Record::NodeForgotten { node } => out.tag(tag::NODE_FORGOTTEN).number(node.0),
+        Record::NodeDrained { node, drained } => {
+            out.tag(tag::NODE_DRAINED).number(node.0);
+            out.flags(&[*drained]);
+        }
         Record::QueueIdsUsed { below } => out.tag(tag::QUEUE_IDS_USED).number(*below),
         Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
         Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
@@ -220,6 +225,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         },
         tag::NODE_FORGOTTEN => Record::NodeForgotten {
             node: NodeId(reader.number()?),
+        },
+        tag::NODE_DRAINED => Record::NodeDrained {
+            node: NodeId(reader.number()?),
+            drained: reader.flag()?,
         },
         tag::QUEUE_IDS_USED => Record::QueueIdsUsed {
             below: reader.number()?,

@@ -38,6 +38,7 @@ mod tag {
     pub const JOIN_NODE: u8 = 24;
     pub const FORGET_NODE: u8 = 25;
     pub const ALL: u8 = 26;
+    pub const DRAIN_NODE: u8 = 27;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -78,6 +79,10 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.joined(*joined);
         }
         Request::ForgetNode { node } => out.tag(tag::FORGET_NODE).number(node.0),
+        Request::DrainNode { node, drained } => {
+            out.tag(tag::DRAIN_NODE).number(node.0);
+            out.flags(&[*drained]);
+        }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
             out.tag(tag::ALL).flags(&[of.is_some()]);
@@ -288,6 +293,10 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
         },
         tag::FORGET_NODE => Request::ForgetNode {
             node: NodeId(reader.number()?),
+        },
+        tag::DRAIN_NODE => Request::DrainNode {
+            node: NodeId(reader.number()?),
+            drained: reader.flag()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

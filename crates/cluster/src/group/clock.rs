@@ -6,6 +6,7 @@ use crate::identity::{MemberId, NodeId};
 use crate::settings::Settings;
 use raft::eraftpb::Message;
 use raft::{Progress, ProgressState, SnapshotStatus, StateRole};
+use std::collections::BTreeSet;
 
 /// A member that serves nobody asks for votes once nobody has led for so many times as long as others wait.
 const ABSTAINS_FOR: usize = 8;
@@ -22,12 +23,13 @@ impl Group {
         }
     }
 
-    /// A tick of a group that is awake. `reachable` tells whether a node is heard of, `yields` whether this one should not lead.
+    /// A tick of a group that is awake. `reachable` tells whether a node is heard of; `yields` whether this one should not lead,
+    /// and which nodes are in maintenance.
     pub fn tick(
         &mut self,
         settings: &Settings,
         reachable: &dyn Fn(NodeId) -> bool,
-        yields: bool,
+        yields: (bool, &BTreeSet<NodeId>),
         out: &mut Out,
     ) {
         match self.raw.raft.state {
@@ -173,7 +175,7 @@ impl Group {
         &mut self,
         settings: &Settings,
         reachable: &dyn Fn(NodeId) -> bool,
-        yields: bool,
+        (yields, drained): (bool, &BTreeSet<NodeId>),
         out: &mut Out,
     ) {
         let votes = self.raw.raft.promotable() && !self.removed;
@@ -209,9 +211,10 @@ impl Group {
             && self
                 .membership()
                 .has_majority(|m| m != self.me && reachable(m.node));
-        // Whoever serves nobody waits until the others have asked in vain.
+        // Whoever serves nobody or is in maintenance waits until the others have asked in vain.
         let others = others
-            || self.abstains && self.raw.raft.election_elapsed < ABSTAINS_FOR * settings.election as usize;
+            || (self.abstains || self.is_spared(reachable, drained))
+                && self.raw.raft.election_elapsed < ABSTAINS_FOR * settings.election as usize;
         match self.campaign_in {
             Some(0) if others => self.campaign_in = Some(settings.election),
             Some(0) => self.campaign(settings),
@@ -221,6 +224,17 @@ impl Group {
             }
             None => {}
         }
+    }
+
+    /// Its node is in maintenance, and another voter's is not.
+    fn is_spared(&self, reachable: &dyn Fn(NodeId) -> bool, drained: &BTreeSet<NodeId>) -> bool {
+        let serves = |m: &MemberId| reachable(m.node) && !drained.contains(&m.node);
+        drained.contains(&self.me.node)
+            && self
+                .membership()
+                .voters
+                .iter()
+                .any(|m| *m != self.me && serves(m))
     }
 
     /// Nobody leads it, and it knows of no membership with itself: it was added, or removed, and what told it so may be lost.

@@ -1,10 +1,12 @@
-//! Leaderships that this node should not keep: its disk is sick, it is about to close, or a member can't reach it.
+//! Leaderships that this node should not keep: its disk is sick, it is about to close or in maintenance, or a member can't
+//! reach it.
 //!
 //! A message for a node that this one can't reach is not passed on through a third here; that is the links' matter.
 
 use super::Groups;
 use crate::frame::Item;
 use crate::identity::{GroupId, NodeId};
+use std::collections::BTreeSet;
 
 /// What the host knows of the node's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,13 @@ impl Groups {
     /// The node is about to close: what is led here is handed over, some of it with each tick, where another member can lead.
     pub fn hand_over(&mut self) {
         self.closing = true;
+    }
+
+    /// These nodes are in maintenance from now on, and no others. What they lead they hand over, some of it with each tick, to
+    /// members that are not, and are elected only where these can't be. Nodes may learn of it at different times: it is a wish,
+    /// and nothing that is safe rests on it.
+    pub fn drain(&mut self, nodes: BTreeSet<NodeId>) {
+        self.drained = nodes;
     }
 
     /// Hands one group over to a member that keeps up, if it is led here and there is one. Whether that was begun.
@@ -80,11 +89,16 @@ impl Groups {
 
     /// Hands over what has to be elsewhere, so much in a tick that its elections are no storm.
     pub(super) fn tick_handovers(&mut self) {
+        let (me, reachable) = (self.node, self.peers.reachable());
+        let drained = self.drained.clone();
+        let serves = |node: NodeId, _: &[NodeId]| !drained.contains(&node);
         if self.yields() {
-            let (me, reachable) = (self.node, self.peers.reachable());
             // Its own vote would have to be synced, or is about to be gone.
             let others = |node| node != me && reachable(node);
+            self.hand_over_if(&|_| true, &others, &serves);
             self.hand_over_if(&|_| true, &others, &|_, _| true);
+        } else if drained.contains(&me) {
+            self.hand_over_if(&|_| true, &|node| node == me || reachable(node), &serves);
         }
         for cut in self.peers.take_cut(self.node, self.settings.cut_after) {
             let (me, views) = (self.node, self.peers.views());
@@ -173,6 +187,62 @@ mod tests {
         trial.ticks_until(3, |t| t.nodes[&1].leading() == 1);
         trial.ticks_until(60, Trial::is_asleep);
         assert_eq!(trial.node(1).status(alone).unwrap().leader, Some(m(1)));
+    }
+
+    /// These are in maintenance, and all nodes know it.
+    fn drain(trial: &mut Trial, nodes: &[u32]) {
+        let drained: BTreeSet<NodeId> = nodes.iter().map(|node| NodeId(*node)).collect();
+        trial.nodes.values_mut().for_each(|it| it.drain(drained.clone()));
+    }
+
+    #[test]
+    fn a_node_in_maintenance_hands_over_what_sleeps_and_leads_again_once_it_is_revived() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.ticks(30);
+        drain(&mut trial, &[1, 2]);
+        trial.ticks_until(5, |t| t.leader() == Some(3));
+        trial.ticks_until(60, Trial::is_asleep);
+        // Whom it was handed to by somebody who did not know hands it on.
+        trial.node(3).transfer(GROUP, m(2)).unwrap();
+        trial.ticks_until(20, |t| t.leader() == Some(2));
+        trial.ticks_until(20, |t| t.leader() == Some(3));
+        drain(&mut trial, &[]);
+        trial.node(3).transfer(GROUP, m(1)).unwrap();
+        trial.ticks(30);
+        assert_eq!(trial.leader(), Some(1));
+    }
+
+    #[test]
+    fn of_two_nodes_the_one_in_maintenance_hands_over_and_votes_for_the_other() {
+        let mut trial = Trial::new(2, 2);
+        trial.led_by(1);
+        drain(&mut trial, &[1]);
+        trial.ticks_until(5, |t| t.leader() == Some(2));
+        trial.ticks(100);
+        assert_eq!(trial.leader(), Some(2));
+    }
+
+    #[test]
+    fn a_node_in_maintenance_is_elected_where_nobody_else_can_be() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.cut(3, 1);
+        trial.cut(3, 2);
+        trial.node(1).propose(GROUP, "x".into()).unwrap();
+        trial.settle();
+        trial.nodes.remove(&1);
+        trial.cuts.clear();
+        drain(&mut trial, &[2]);
+        // Node 3 lacks an entry, of which a majority has said that it has it.
+        let term = trial.status(2).term;
+        trial.ticks_until(400, |t| t.leader() == Some(3) && t.status(3).term > term + 1);
+        // All that are left are in maintenance: it goes on.
+        drain(&mut trial, &[2, 3]);
+        trial.node(3).propose(GROUP, "y".into()).unwrap();
+        trial.ticks(60);
+        let status = trial.status(3);
+        assert_eq!((trial.leader(), status.committed), (Some(3), status.last));
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub struct Groups {
     hangs: bool,
     /// The node is about to close.
     closing: bool,
+    /// Nodes in maintenance, this one perhaps among them: they lead what nobody else can lead.
+    drained: BTreeSet<NodeId>,
     /// The node's log failed: nothing comes in or goes out any more.
     failed: bool,
     turn: u64,
@@ -99,6 +101,7 @@ impl Groups {
             proofs: Proofs::new(incarnation),
             hangs: false,
             closing: false,
+            drained: BTreeSet::new(),
             failed: false,
             turn: 0,
             unsynced: VecDeque::new(),
@@ -276,8 +279,9 @@ impl Groups {
         self.proofs.tick(self.settings.election, &mut self.out);
         let reachable = self.peers.reachable();
         let (yields, settings, out) = (self.yields(), &self.settings, &mut self.out);
+        let drained = &self.drained;
         self.slots
-            .each_awake(|group| group.tick(settings, &reachable, yields, out));
+            .each_awake(|group| group.tick(settings, &reachable, (yields, drained), out));
     }
 
     /// Collects what all groups have to say.

@@ -169,6 +169,10 @@ fn in_service(ask: &Ask<'_>) -> Result<Output, Failure> {
         Ok(_) => Ok(told(format!(
             "RabbitMQ on node {node} is fully booted and running"
         ))),
+        // As in RabbitMQ: it runs, and serves nobody.
+        Err(reason) if reason["is_under_maintenance"] == json!(true) => Ok(told(format!(
+            "RabbitMQ on node {node} is fully booted and running"
+        ))),
         Err(reason) => Err(Failure::error(
             UNAVAILABLE,
             format!(

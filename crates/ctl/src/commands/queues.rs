@@ -6,7 +6,7 @@ use crate::command::{Command, Section::Operations, Section::Queues};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
 use crate::output::{Form, Output, Rows};
 use crate::tool::Tool;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -24,10 +24,10 @@ pub const COMMANDS: &[Command] = &[
         Queues,
         "rebalance",
         (1, 1),
-        "<all | quorum | stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
+        "<all | classic | quorum | stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
         rebalance,
     )
-    .about("Rebalances the leaders of replicated queues; no effect on a single node")
+    .about("Rebalances the leaders of replicated queues; there are none, so it moves nothing")
     .options(&["vhost-pattern=", "queue-pattern="])
     .of(&[Tool::Queues]),
     Command::new(
@@ -105,18 +105,40 @@ fn purge(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn rebalance(ask: &Ask<'_>) -> Result<Output, Failure> {
     let kind = ask.word(0);
-    if !["all", "quorum", "stream"].contains(&kind) {
-        let text = format!("type {kind} is not supported. Try one of all, quorum, stream.");
-        return Err(Failure::error(UNAVAILABLE, text));
-    }
-    ask.say(format!("Re-balancing leaders of {kind} queues..."));
+    let what = match kind {
+        "all" => "all replicated",
+        "classic" => "replicated (mirrored, non-exclusive) classic",
+        "quorum" | "stream" => kind,
+        _ => {
+            let text = format!("type {kind} is not supported. Try one of all, classic, quorum, stream.");
+            return Err(Failure::error(UNAVAILABLE, text));
+        }
+    };
+    ask.say(format!("Re-balancing leaders of {what} queues..."));
     let answer = ask.call("POST", "/rebalance/queues", None)?;
     ask.accepted(&answer)?;
-    Ok(Output::Rows(Rows {
-        columns: vec!["Node name".into(), "Number of quorum queues".into()],
-        rows: vec![vec![ask.node().into(), Value::from(0)]],
+    ask.note(
+        "No queue has copies on several nodes: classic queues stay where they are, and nothing was moved.",
+    );
+    let nodes = super::nodes(ask)?;
+    Ok(Output::Rows(balance(&nodes)))
+}
+
+/// What each node that takes part leads: RabbitMQ's table, and in it nothing.
+fn balance(nodes: &[Value]) -> Rows {
+    let take_part = |node: &&Value| node["running"] == json!(true) && node["being_drained"] != json!(true);
+    let columns = [
+        "Node name",
+        "Number of quorum queues",
+        "Number of replicated classic queues",
+        "Number of stream queues",
+    ];
+    let row = |node: &Value| vec![node["name"].clone(), 0.into(), 0.into(), 0.into()];
+    Rows {
+        columns: columns.map(str::to_owned).into(),
+        rows: nodes.iter().filter(take_part).map(row).collect(),
         form: Form::Pretty,
-    }))
+    }
 }
 
 fn quorum_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -124,10 +146,32 @@ fn quorum_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Checking if node {node} is critical for quorum of any queues/streams ..."
     ));
-    ask.get("/health/checks/node-is-quorum-critical")?;
-    Ok(Output::text(format!(
-        "Node {node} seems to be the only one in a single node cluster, the check does not apply"
-    )))
+    let text = match super::checks::check(ask, "node-is-quorum-critical")? {
+        Err(found) => return Err(critical(&node, &found)),
+        Ok(found) if found["reason"].is_string() => {
+            format!("Node {node} seems to be the only one in a single node cluster, the check does not apply")
+        }
+        Ok(_) if super::this_node(ask)?["being_drained"] == json!(true) => {
+            format!("Node {node} seems to be in maintenance mode, the check does not apply")
+        }
+        Ok(_) => format!("Node {node} reported no quorum queues with minimum quorum"),
+    };
+    Ok(Output::Told(
+        text.clone(),
+        json!({"result": "ok", "message": text}),
+    ))
+}
+
+/// A line for everything that would lose its quorum with the node.
+fn critical(node: &str, found: &Value) -> Failure {
+    let queues = found["queues"].as_array().into_iter().flatten();
+    let lines: Vec<String> = queues
+        .map(|queue| {
+            let name = super::text(queue, "readable_name");
+            format!("{name} would lose quorum if node {node} is stopped")
+        })
+        .collect();
+    Failure::error(UNAVAILABLE, lines.join("\n"))
 }
 
 fn mirror_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -135,4 +179,31 @@ fn mirror_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::text(
         "This command is DEPRECATED and is a no-op. It will be removed in a future version.",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rebalance_lists_the_nodes_that_take_part_and_nothing_that_they_lead() {
+        let nodes = [
+            json!({"name": "rabbit@a", "running": true, "being_drained": false}),
+            json!({"name": "rabbit@b", "running": true, "being_drained": true}),
+            json!({"name": "rabbit@c", "running": false}),
+        ];
+        let rows = balance(&nodes);
+        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 0.into(), 0.into(), 0.into()]]);
+        assert_eq!(rows.columns.len(), rows.rows[0].len());
+    }
+
+    #[test]
+    fn what_would_lose_its_quorum_has_a_line_each() {
+        let found = json!({"queues": [{"readable_name": "rabbitmq_metadata"}, {"readable_name": "queue 'q' in vhost '/'"}]});
+        let failure = critical("rabbit@a", &found);
+        assert_eq!(failure.code, UNAVAILABLE);
+        let expected = "Error:\nrabbitmq_metadata would lose quorum if node rabbit@a is stopped\n\
+                        queue 'q' in vhost '/' would lose quorum if node rabbit@a is stopped";
+        assert_eq!(failure.text, expected);
+    }
 }

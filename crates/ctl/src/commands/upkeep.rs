@@ -1,11 +1,23 @@
 //! What is changed at a running node: limits, the level of the log, whether clients are let in.
 
+use super::checks::check;
+use super::number;
 use crate::ask::Ask;
 use crate::command::{Command, Section::Configuration, Section::Monitoring, Section::Operations};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::tool::Tool;
 use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a drained node's clients and leaderships are waited for, if `--timeout` says nothing else.
+const LEAVES_WITHIN: Duration = Duration::from_secs(30);
+/// How long a quorum and one more node is waited for, as in RabbitMQ.
+const QUORUM_WITHIN: Duration = Duration::from_secs(120);
+/// Between two looks at the node.
+const BETWEEN: Duration = Duration::from_millis(100);
 
 const UPGRADE: &[Tool] = &[Tool::Upgrade];
 const BOTH: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
@@ -76,7 +88,7 @@ pub const COMMANDS: &[Command] = &[
     )
     .about("Accepts client connections again"),
     Command::new(Operations, "drain", (0, 0), "[--timeout <timeout>]", drain)
-        .about("Puts the node into maintenance mode: refuses new clients and closes existing connections")
+        .about("Puts the node into maintenance mode: closes it to clients, and has other nodes lead what it leads")
         .of(UPGRADE),
     Command::new(Operations, "revive", (0, 0), "[--timeout <timeout>]", revive)
         .about("Ends maintenance")
@@ -97,7 +109,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         await_quorum,
     )
-    .about("Waits until queues keep their quorum without this node; does not apply to a single node")
+    .about("Waits until everything keeps its quorum without this node; does not apply to a single node")
     .of(UPGRADE),
     Command::new(
         Operations,
@@ -279,7 +291,52 @@ fn drain(ask: &Ask<'_>) -> Result<Output, Failure> {
     let told = format!(
         "Will put node {node} into maintenance mode. The node will no longer serve any client traffic!"
     );
-    service(ask, &told, &json!({"drained": true}))
+    service(ask, &told, &json!({"drained": true}))?;
+    for stays in left(ask)? {
+        ask.note(stays);
+    }
+    Ok(Output::Done)
+}
+
+/// Waits until the node's clients are gone and other nodes lead what it has led, and tells what stays all the same.
+fn left(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+    let until = Instant::now() + ask.timeout.unwrap_or(LEAVES_WITHIN);
+    let mut progress = None;
+    loop {
+        let state = ask.get("/leveret/service")?;
+        let (connections, leads) = (number(&state, "connections"), number(&state, "leads"));
+        let left = connections + leads;
+        let (shown, before) = progress
+            .get_or_insert_with(|| (Progress::new("clients and leaderships gone", left as usize), left));
+        shown.add(before.saturating_sub(left));
+        *before = left.min(*before);
+        let has_heir = state["has_heir"] == json!(true);
+        if connections == 0 && (leads == 0 || !has_heir) || Instant::now() >= until {
+            if let Some((progress, _)) = progress {
+                progress.end();
+            }
+            return Ok(staying(connections, leads, has_heir));
+        }
+        thread::park_timeout(BETWEEN);
+    }
+}
+
+/// A line for each kind of thing that a drained node still has.
+fn staying(connections: u64, leads: u64, has_heir: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if connections > 0 {
+        lines.push(format!(
+            "{connections} client connections are still open: their clients have not answered yet"
+        ));
+    }
+    if leads > 0 {
+        let why = match has_heir {
+            true => "no other node could take over in time",
+            false => "no other node runs that is not under maintenance",
+        };
+        lines.push(format!("{leads} leaderships stay here: {why}"));
+    }
+    lines
 }
 
 fn revive(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -301,15 +358,35 @@ fn post_upgrade(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::text("Rebalancing queue masters..."))
 }
 
+/// What needs a quorum goes on without this node from then on, or that has not come in time.
 fn await_quorum(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let seconds = ask.timeout.map_or(120, |timeout| timeout.as_secs());
+    let timeout = ask.timeout.unwrap_or(QUORUM_WITHIN);
+    let seconds = timeout.as_secs();
     ask.say(format!(
         "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for {seconds} seconds..."
     ));
-    alive(ask)?;
-    Ok(Output::text(
-        "Target node seems to be the only one in a single node cluster, the command does not apply",
-    ))
+    let until = Instant::now() + timeout;
+    let mut progress = Progress::new("waiting for a quorum + 1; looks", 0);
+    loop {
+        let found = check(ask, "node-is-quorum-critical")?;
+        let is_over = found.is_ok() || Instant::now() >= until;
+        if !is_over {
+            progress.step();
+            thread::park_timeout(BETWEEN);
+            continue;
+        }
+        progress.end();
+        return match found {
+            Ok(found) if found["reason"].is_string() => Ok(Output::text(
+                "Target node seems to be the only one in a single node cluster, the command does not apply",
+            )),
+            Ok(_) => Ok(Output::Done),
+            Err(_) => Err(Failure::error(
+                UNAVAILABLE,
+                "time is up, no quorum + 1 online replicas came online for at least some quorum queues or streams",
+            )),
+        };
+    }
 }
 
 fn target_size(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -317,7 +394,7 @@ fn target_size(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Checking if target cluster size has been reached on node {node} ..."
     ));
-    match super::checks::check(ask, "reached-target-cluster-size")? {
+    match check(ask, "reached-target-cluster-size")? {
         Ok(_) => Ok(Output::text(format!(
             "Target cluster size has been reached on node {node}"
         ))),
@@ -366,6 +443,18 @@ fn node_health_check(ask: &Ask<'_>) -> Result<Output, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stays_on_a_drained_node_is_told_with_the_reason() {
+        assert!(staying(0, 0, true).is_empty());
+        let lines = staying(2, 1, false);
+        assert!(lines[0].starts_with("2 client connections are still open"));
+        assert_eq!(
+            lines[1],
+            "1 leaderships stay here: no other node runs that is not under maintenance"
+        );
+        assert!(staying(0, 1, true)[0].ends_with("no other node could take over in time"));
+    }
 
     #[test]
     fn bytes_have_the_units_of_configuration_files() {

@@ -15,7 +15,7 @@ use broker::groups::{NodeGroups, NodeId};
 use broker::queues::Work;
 use broker::{Broker, OpenError, RefusalKind};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -54,6 +54,8 @@ struct State {
     running: Option<Running>,
     /// The members of the cluster; nobody before this node is on record as one.
     members: Vec<Peer>,
+    /// Those in maintenance.
+    drained: BTreeSet<NodeId>,
     /// The queues of other nodes, and this node's for them.
     work: Option<Arc<Work>>,
     /// The peers whose lane for work is up, with their starts.
@@ -146,6 +148,18 @@ impl Cluster {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+
+    /// How many groups this node leads, of which the catalog is one, and whether another member runs that may lead in its place.
+    pub fn leads(&self) -> (usize, bool) {
+        let state = self.state();
+        let (running, drained) = (state.running.clone(), state.drained.clone());
+        drop(state);
+        let own = self.file().node;
+        let is_linked = |peer: &PeerStatus| peer.lanes.iter().any(|lane| lane.link.is_some());
+        let mut others = self.links.status().into_iter();
+        let heir = others.any(|peer| peer.id != own && is_linked(&peer) && !drained.contains(&peer.id));
+        (running.map_or(0, |running| running.groups.leading()), heir)
     }
 
     /// Asks each of these members a question, and waits for their answers, for a second at the most. `None` for who says
@@ -407,10 +421,14 @@ impl Companion for Cluster {
             file.stage = Stage::Member;
             self.store.write(&file).map_err(|error| error.to_string())?;
         }
-        self.state().running = Some(Running {
+        let mut state = self.state();
+        state.running = Some(Running {
             groups: groups.clone(),
             catalog: catalog.clone(),
         });
+        let drained = state.drained.clone();
+        drop(state);
+        groups.drain(drained);
         self.links.set_peers(self.addresses(&file.peers));
         drop(file);
         let receiver: Weak<dyn Receiver> = self.myself.clone();
@@ -442,6 +460,16 @@ impl Companion for Cluster {
             }
         }
         self.links.set_peers(self.addresses(&peers));
+    }
+
+    fn drained(&self, nodes: &BTreeSet<NodeId>) {
+        let mut state = self.state();
+        state.drained.clone_from(nodes);
+        let groups = state.running.as_ref().map(|running| running.groups.clone());
+        drop(state);
+        if let Some(groups) = groups {
+            groups.drain(nodes.clone());
+        }
     }
 
     fn tick(&self) {

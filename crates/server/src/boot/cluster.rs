@@ -8,7 +8,7 @@ use broker::groups::membership::{ClusterFile, ClusterStore, Peer, Stage};
 use broker::{Broker, OpenError};
 use gateway::cluster::{Cluster, ConfiguredNode, DEFAULT_PORT, Discovery, Forming, Found, form};
 use gateway::link::{Lane, LinkOptions, PeerStatus, Secret};
-use management::{LinkFigures, Member, Members};
+use management::{Leads, LinkFigures, Member, Members};
 use std::error::Error;
 use std::fs;
 use std::io;
@@ -164,7 +164,8 @@ fn take_leave(
 
 /// The members of a node's cluster, for operators.
 pub fn members(cluster: &Arc<Cluster>, own: &str) -> Members {
-    let (asked, cluster, own) = (Arc::clone(cluster), Arc::clone(cluster), own.to_owned());
+    let (asked, leading) = (Arc::clone(cluster), Arc::clone(cluster));
+    let (cluster, own) = (Arc::clone(cluster), own.to_owned());
     let list = move || {
         let status = cluster.status();
         let is_linked = |peer: &PeerStatus| peer.lanes.iter().any(|lane| lane.link.is_some());
@@ -192,6 +193,10 @@ pub fn members(cluster: &Arc<Cluster>, own: &str) -> Members {
     Members {
         list: Arc::new(list),
         ask: Arc::new(ask),
+        leads: Arc::new(move || {
+            let (groups, has_heir) = leading.leads();
+            Leads { groups, has_heir }
+        }),
     }
 }
 

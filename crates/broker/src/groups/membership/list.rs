@@ -2,6 +2,7 @@
 
 use catalog::View;
 use cluster::{MemberId, Membership, NodeId, Step};
+use std::collections::BTreeSet;
 
 /// A member of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,14 @@ pub fn peers(view: &View) -> Vec<Peer> {
         })
     });
     joined.collect()
+}
+
+/// The nodes that are in maintenance, as the catalog has them.
+pub fn drained(view: &View) -> BTreeSet<NodeId> {
+    let drained = view.nodes().filter(|(_, known)| known.is_drained);
+    drained
+        .filter_map(|(node, _)| Some(NodeId(node.0.try_into().ok()?)))
+        .collect()
 }
 
 /// What is to be changed in the catalog's group, so that its members become those nodes that the catalog knows. Each is one

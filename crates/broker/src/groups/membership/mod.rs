@@ -12,7 +12,7 @@ mod ticker;
 
 pub use admission::{Applicant, NotAdmitted, admit};
 pub use cluster_file::{ClusterFile, ClusterFileError, Stage};
-pub use list::{Peer, next_steps, peers};
+pub use list::{Peer, drained, next_steps, peers};
 pub use store::ClusterStore;
 pub use ticker::Ticker;
 
@@ -20,7 +20,8 @@ use super::catalog::{CatalogLinks, SharedCatalog};
 use super::member::Links;
 use super::node_groups::NodeGroups;
 use crate::options::OpenError;
-use cluster::GroupId;
+use cluster::{GroupId, NodeId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The group that the catalog is. No other group has this number.
@@ -60,6 +61,9 @@ pub trait Companion: Send + Sync {
 
     /// These are the members of the cluster from now on, this node among them. Called by one thread at a time.
     fn members(&self, members: &[Peer]);
+
+    /// These nodes are in maintenance from now on, and no others. Called as [`Companion::members`] is.
+    fn drained(&self, nodes: &BTreeSet<NodeId>);
 
     /// A tick of the clock, of which there is one each 100 ms.
     fn tick(&self);

@@ -5,11 +5,13 @@
 //!   1 up     queue, version of the catalog (both of variable length), a frame of the handle
 //!   2 down   queue, a frame of the sessions
 //!   3 reply  virtual host and address (each with its length), a block with one message to the end
+//!   4 alarm  the node's alarm u8: 0 none, 1 memory, 2 disk, 3 both, 4 the log has no room, 5 the log failed
 //! ```
 //!
 //! How long a frame may be is the lane's matter, and is asked before it costs memory; what is in it is read by
 //! [`crate::groups::handle::Frame::decode`].
 
+use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Frame, ToLeader, ToNode};
 use bytes::Bytes;
 use model::{Block, QueueId, Timestamp};
@@ -21,6 +23,16 @@ const VERSION: u8 = 1;
 const UP: u8 = 1;
 const DOWN: u8 = 2;
 const REPLY: u8 = 3;
+const ALARM: u8 = 4;
+
+/// Alarms by their numbers, from 1.
+const ALARMS: [AlarmReason; 5] = [
+    AlarmReason::Memory,
+    AlarmReason::Disk,
+    AlarmReason::MemoryAndDisk,
+    AlarmReason::LogStalled,
+    AlarmReason::LogFailed,
+];
 
 /// The longest name of a virtual host or address, in bytes: AMQP's short strings.
 const NAME_BYTES: usize = 255;
@@ -43,6 +55,8 @@ pub enum Envelope {
         /// One message.
         block: Arc<Block>,
     },
+    /// The node has an alarm, or none any more.
+    Alarm(Option<AlarmReason>),
 }
 
 impl Envelope {
@@ -77,6 +91,11 @@ impl Envelope {
                 }
                 vec![Bytes::copy_from_slice(block.bytes())]
             }
+            Self::Alarm(reason) => {
+                let number = ALARMS.iter().position(|known| Some(*known) == *reason);
+                head.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
+                Vec::new()
+            }
         };
         parts.insert(0, head.into());
         parts
@@ -94,6 +113,13 @@ impl Envelope {
                     .filter(|block| block.len() == 1)
                     .map(Arc::new)?,
             });
+        }
+        if (version, kind) == (VERSION, ALARM) {
+            let [number] = *input.rest else { return None };
+            return match usize::from(number).checked_sub(1) {
+                None => Some(Self::Alarm(None)),
+                Some(at) => ALARMS.get(at).map(|reason| Self::Alarm(Some(*reason))),
+            };
         }
         let queue = QueueId(input.number()?);
         match (version, kind) {
@@ -154,6 +180,18 @@ mod tests {
             address: "amq.rabbitmq.reply-to.1".into(),
             block: Arc::new(builder.finish(false, Timestamp::default())),
         }
+    }
+
+    #[test]
+    fn alarms_are_read_as_they_were_written_and_no_other_number_is() {
+        for reason in ALARMS.into_iter().map(Some).chain([None]) {
+            let bytes = Envelope::Alarm(reason).encode().concat();
+            assert_eq!(bytes.len(), 3);
+            assert_eq!(Envelope::decode(&bytes), Some(Envelope::Alarm(reason)));
+            assert_eq!(Envelope::decode(&bytes[..2]), None);
+            assert_eq!(Envelope::decode(&[&bytes[..], &[0]].concat()), None);
+        }
+        assert_eq!(Envelope::decode(&[VERSION, ALARM, 6]), None);
     }
 
     #[test]

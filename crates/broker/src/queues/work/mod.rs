@@ -6,9 +6,12 @@
 //! made when a node opens one (`served`). These are the ones of replicated queues: here the home node leads for as long as it
 //! runs, and each of its starts is a term. What they say to each other goes over links in an envelope (`frame`).
 //!
+//! Nodes tell each other of their alarms, too (`alarm`).
+//!
 //! Nothing here has a thread: whoever brings something turns it (`turned`). No lock is waited for but for as long as
 //! something is put in or taken out. Clients' outboxes are filled under the lock of their handle, so in order.
 
+mod alarm;
 mod away;
 mod frame;
 mod numbers;
@@ -21,8 +24,10 @@ mod turned;
 
 use super::Queue;
 use super::remote::{Peers, Remote};
+use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Budget, Sessions};
 use crate::groups::{NodeId, RejectedFrames};
+use alarm::OwnAlarm;
 use bytes::Bytes;
 pub use frame::Envelope;
 use model::{BlockBuilder, Incarnation, Message, QueueId};
@@ -66,6 +71,11 @@ pub trait Existing: Send + Sync {
     /// A client of another node answers one of this node.
     fn reply(&self, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 
+    /// What a node is called.
+    fn name_of(&self, node: NodeId) -> String {
+        format!("number {}", node.0)
+    }
+
     /// Queues have an owner again that had none, or have none any more: see [`super::Peers::reach`].
     fn moved(&self);
 }
@@ -77,6 +87,7 @@ pub struct Work {
     nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
     served: RwLock<HashMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
+    alarm: OwnAlarm,
     rejected: Arc<RejectedFrames>,
 }
 
@@ -97,6 +108,11 @@ struct Here {
 impl Here {
     fn version(&self) -> u64 {
         self.existing.upgrade().map_or(0, |existing| existing.version())
+    }
+
+    fn name_of(&self, node: NodeId) -> String {
+        let existing = self.existing.upgrade();
+        existing.map_or_else(String::new, |existing| existing.name_of(node))
     }
 
     fn send(&self, to: NodeId, envelope: &Envelope) {
@@ -153,6 +169,7 @@ impl Work {
             nodes: RwLock::default(),
             served: RwLock::default(),
             parked: Mutex::default(),
+            alarm: OwnAlarm::default(),
             rejected,
         })
     }
@@ -168,6 +185,10 @@ impl Work {
             return;
         }
         let (before, was_reached) = self.node(node).up(start);
+        let reason = self.alarm.get();
+        if reason.is_some() {
+            self.here.send(node, &Envelope::Alarm(reason));
+        }
         for served in self.all_served() {
             if before != 0 && before != start {
                 served.put(served::Brought::Ended(incarnation(node, before)));
@@ -219,6 +240,7 @@ impl Work {
                     existing.reply(&vhost, &address, &block.message(0));
                 }
             }
+            Some(Envelope::Alarm(reason)) => known.alarm(reason),
             None => self.rejected.tell(
                 from,
                 "cluster",
@@ -229,6 +251,9 @@ impl Work {
 
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&self) {
+        if let Some(reason) = self.alarm.tick() {
+            self.say_alarm(Some(reason));
+        }
         let mut lost = false;
         for node in self.all_nodes() {
             lost |= node.tick();
@@ -254,6 +279,13 @@ impl Work {
     pub fn counts(&self) -> (usize, usize) {
         let handles = self.all_nodes().iter().map(|node| node.handles()).sum();
         (handles, self.all_served().len())
+    }
+
+    /// Tells everybody to whom this node can speak.
+    fn say_alarm(&self, reason: Option<AlarmReason>) {
+        for node in self.all_nodes().iter().filter(|node| node.is_up()) {
+            self.here.send(node.node, &Envelope::Alarm(reason));
+        }
     }
 
     fn moved(&self) {
@@ -360,6 +392,11 @@ impl Peers for Work {
     fn runs(&self, whose: Incarnation) -> bool {
         let known = self.known(node_of(whose));
         known.is_some_and(|known| known.is_up() && known.start() == start_of(whose))
+    }
+
+    fn alarm(&self, reason: Option<AlarmReason>) {
+        self.alarm.set(reason);
+        self.say_alarm(reason);
     }
 
     fn reply(&self, whose: Incarnation, vhost: &str, address: &str, message: &Message<'_>) {

@@ -1,7 +1,9 @@
 //! Another node, as this one reaches its queues: their handles here, and whether it can be spoken to.
 
 use super::Here;
+use super::alarm::PeerAlarm;
 use super::away::{Away, Brought};
+use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, Sessions, ToNode};
@@ -21,6 +23,7 @@ pub(super) struct Reached {
     here: Arc<Here>,
     queues: RwLock<HashMap<QueueId, Arc<Away>>>,
     link: Mutex<Link>,
+    alarm: PeerAlarm,
 }
 
 /// The way to the node.
@@ -45,6 +48,7 @@ impl Reached {
                 is_up: false,
                 down: GONE_AFTER,
             }),
+            alarm: PeerAlarm::default(),
         }
     }
 
@@ -58,6 +62,8 @@ impl Reached {
             down: 0,
         };
         drop(link);
+        // It says so again if there is one.
+        self.alarm.end();
         self.tell_all(|| Brought::Up);
         (before, was_reached)
     }
@@ -65,6 +71,7 @@ impl Reached {
     /// The link is lost.
     pub fn down(&self) {
         self.link().is_up = false;
+        self.alarm.end();
         self.tell_all(|| Brought::Down);
     }
 
@@ -97,11 +104,17 @@ impl Reached {
         }
         let is_lost = was_reached && !link.is_reached();
         drop(link);
+        self.alarm.tick();
         self.tell_all(|| Brought::Tick);
         // Whoever brings something holds this lock meanwhile.
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| !queue.is_unneeded(&self.here));
         is_lost
+    }
+
+    /// The node has an alarm, or none any more. It may have been so before.
+    pub fn alarm(&self, reason: Option<AlarmReason>) {
+        self.alarm.said(reason, || self.here.name_of(self.node));
     }
 
     /// The node says this of a queue.
@@ -177,6 +190,9 @@ impl Remote for Reached {
     }
 
     fn pressure(&self, queue: QueueId) -> Option<Pressure> {
+        if let Some(pressure) = self.alarm.pressure() {
+            return Some(pressure);
+        }
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.get(&queue).and_then(|queue| queue.pressure())
     }

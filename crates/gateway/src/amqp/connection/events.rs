@@ -268,7 +268,8 @@ impl Open {
             let exception = Exception::new(ReplyCode::InternalError, failed.to_string(), MethodId::NONE);
             self.close_request = Some(exception);
         }
-        if reason.is_none() && std::mem::take(&mut self.blocked) && self.capabilities.connection_blocked {
+        let ends = reason.is_none() && std::mem::take(&mut self.blocked) && !self.blocked_elsewhere;
+        if ends && self.capabilities.connection_blocked {
             encode::method(out.bytes(), 0, &ConnectionUnblocked {});
         }
     }

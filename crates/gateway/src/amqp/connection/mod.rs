@@ -322,6 +322,7 @@ impl Connection for AmqpConnection {
         open.flush();
         open.poll_pressure(waker);
         open.show();
+        open.tell_of_alarm_elsewhere(out);
         if !open.failing.is_empty() {
             open.close_failing(out);
         }

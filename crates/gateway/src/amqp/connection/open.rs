@@ -15,7 +15,7 @@ use broker::stats;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueQuestion, Reason};
 use model::ConsumerId;
 use protocol::amqp::handshake::Capabilities;
-use protocol::amqp::method::ConnectionBlocked;
+use protocol::amqp::method::{ConnectionBlocked, ConnectionUnblocked};
 use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct Open {
     /// It published during an alarm: nothing is read until the alarm is over.
     pub(super) blocked: bool,
     pub(super) pressure: Option<Pressure>,
+    /// It published to a queue of another node that has an alarm, and waits for its end; its client was told so.
+    pub(super) blocked_elsewhere: bool,
     /// When it goes on although the back-pressure is not released.
     pub(super) held_until: Option<Millis>,
     /// When a delivery may first have stayed unacknowledged for too long; never too late.
@@ -152,6 +154,7 @@ impl Open {
             alarm: None,
             blocked: false,
             pressure: None,
+            blocked_elsewhere: false,
             held_until: None,
             late_at: Millis::MAX,
             held_replies: 0,
@@ -198,6 +201,24 @@ impl Open {
             self.held_up = (state, reason);
             self.shown.set_state(state);
             self.shown.held().change(reason, self.shared.session.now_ms());
+        }
+    }
+
+    /// Tells the client, once, that another node's alarm blocks it, or does no more.
+    pub fn tell_of_alarm_elsewhere(&mut self, out: &mut Output) {
+        let alarm = self.pressure.as_ref().and_then(Pressure::alarm);
+        if alarm.is_some() == self.blocked_elsewhere {
+            return;
+        }
+        self.blocked_elsewhere = alarm.is_some();
+        self.shown.set_alarm_elsewhere(alarm.cloned());
+        // Of the two alarms that may block it the client hears as of one.
+        if !self.capabilities.connection_blocked || self.blocked {
+            return;
+        }
+        match alarm {
+            Some(reason) => encode::method(out.bytes(), 0, &ConnectionBlocked { reason }),
+            None => encode::method(out.bytes(), 0, &ConnectionUnblocked {}),
         }
     }
 
