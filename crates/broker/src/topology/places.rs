@@ -3,6 +3,8 @@
 use super::Topology;
 use crate::queues::{Handle, Peers};
 use catalog::{ExchangeKind, NodeId, Refusal, Request};
+use model::{ConsumerId, Incarnation, QueueId};
+use queue::NodeConsumer;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -76,6 +78,19 @@ impl Topology {
     pub fn join(&self, peers: Arc<dyn Peers>) {
         let _ = self.peers.set(peers);
         self.follow_peers();
+    }
+
+    /// See [`crate::Broker::whose_consumer`].
+    pub fn whose_consumer(&self, queue: QueueId, consumer: ConsumerId) -> NodeConsumer {
+        let elsewhere = self.peers.get().and_then(|peers| peers.consumer(queue, consumer));
+        elsewhere.unwrap_or_else(|| self.own_consumer(consumer))
+    }
+
+    /// See [`crate::Broker::own_consumer`].
+    pub fn own_consumer(&self, consumer: ConsumerId) -> NodeConsumer {
+        let own = self.peers.get().and_then(|peers| peers.own());
+        let node = own.unwrap_or(Incarnation(0));
+        NodeConsumer { node, consumer }
     }
 
     /// See [`crate::Broker::follow_peers`].
