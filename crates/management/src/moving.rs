@@ -270,9 +270,10 @@ impl Work<'_> {
         loop {
             let (picked, next, full) = self.pick(from, self.asked.count - seen, scan);
             seen += picked.len() as u64;
-            if !picked.is_empty() {
-                self.settle(&picked, outcome)?;
+            if picked.is_empty() {
+                return Ok(next);
             }
+            self.settle(&picked, outcome)?;
             if next.is_none() || !full || seen >= self.asked.count {
                 return Ok(next);
             }

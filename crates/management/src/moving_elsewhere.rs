@@ -74,6 +74,9 @@ impl<'a> Elsewhere<'a> {
     /// The asker may not; or the node says nothing, and may have done some of it.
     pub fn act(&self, body: &Map<String, Value>, count: u64, dry_run: bool) -> Result<Reply, Refusal> {
         let mut asked = body.clone();
+        [TARGETS, PERMITTED]
+            .iter()
+            .for_each(|name| drop(asked.remove(*name)));
         asked.insert("action".into(), self.action.into());
         asked.insert("count".into(), count.into());
         if dry_run {
