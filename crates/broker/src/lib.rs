@@ -92,6 +92,7 @@ pub use broker::Broker;
 #[cfg(any(test, feature = "late-catalog"))]
 pub use broker::late_catalog::LateCatalog;
 pub use broker::replies::ReplyAddress;
+pub use broker::shared_catalog::CatalogStanding;
 pub use clients::access::{LoginRefusal, Permissions, THE_NODE, User};
 pub use clients::alarms::AlarmReason;
 pub use clients::close_reason::CloseReason;
@@ -99,6 +100,7 @@ pub use clients::outbox::{ChannelId, Event, Outbox, Question as QueueQuestion, T
 pub use clients::pressure::{Pressure, Reason};
 pub use events::watchers::{Occurrence, Watcher};
 pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut};
+pub use messages::carbon_copies::Copies;
 pub use messages::consume::{QueueRef, Subscription};
 pub use messages::publish::{Prepared, Publisher, Taken};
 pub use messages::unconfirmed::Unconfirmed;
@@ -124,4 +126,4 @@ pub use catalog::{
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
-pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, Standing};
+pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

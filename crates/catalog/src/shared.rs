@@ -67,6 +67,8 @@ pub struct Happened {
     pub number: u64,
     /// The answer.
     pub said: Said,
+    /// What is so since.
+    pub records: Vec<Record>,
     /// What is to be started, stopped and set; no answers.
     pub orders: Vec<Effect<()>>,
     /// What exists now.
@@ -174,7 +176,7 @@ impl Shared {
             records: std::mem::take(&mut self.turn.records),
         };
         self.note(&decided);
-        let happened = self.happened(&decided, orders);
+        let happened = self.happened(decided.clone(), orders);
         Some((decided, happened))
     }
 
@@ -185,7 +187,7 @@ impl Shared {
         }
         let orders = std::mem::take(&mut self.turn.effects);
         self.note(&decided);
-        self.happened(&decided, orders)
+        self.happened(decided, orders)
     }
 
     fn note(&mut self, decided: &Decided) {
@@ -208,12 +210,13 @@ impl Shared {
         known.kept.push_back((decided.number, decided.said.clone()));
     }
 
-    fn happened(&self, decided: &Decided, orders: Vec<Effect<()>>) -> Happened {
+    fn happened(&self, decided: Decided, orders: Vec<Effect<()>>) -> Happened {
         Happened {
             version: self.version,
             sender: decided.sender,
             number: decided.number,
-            said: decided.said.clone(),
+            said: decided.said,
+            records: decided.records,
             orders,
             view: self.view(),
         }

@@ -21,10 +21,14 @@ pub const CHANNEL: ChannelId = ChannelId(1);
 /// How long the broker may take to make something durable, or to read a message back.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same where another node has asked, which waits for a second: others who ask wait for this thread.
+const NODE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A session and what comes back from it.
 pub struct ApiSession {
     inner: Arc<Session>,
     outbox: Arc<Outbox>,
+    timeout: Duration,
     /// What came back and has not been looked at: several events may come at a time.
     backlog: RefCell<VecDeque<Event>>,
 }
@@ -64,6 +68,7 @@ impl ApiSession {
         Ok(Self {
             inner: session,
             outbox,
+            timeout: if asker.for_node { NODE_TIMEOUT } else { TIMEOUT },
             backlog: RefCell::default(),
         })
     }
@@ -129,7 +134,7 @@ impl ApiSession {
     /// # Errors
     /// It took too long.
     pub fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> Result<T, Refusal> {
-        let until = Instant::now() + TIMEOUT;
+        let until = Instant::now() + self.timeout;
         // A session that is kept is used from one thread after another.
         let waker: Waker = Arc::new(Unpark(std::thread::current())).into();
         let mut events = Vec::new();

@@ -85,20 +85,25 @@ impl Scan {
 /// # Errors
 /// The asker may not, there is no such queue, or that node says nothing.
 fn open_or_ask(call: &Call<'_>, session: &ApiSession) -> Result<Result<Browser, Answer>, Refusal> {
-    match session.inner().browse(call.part("name")) {
-        Ok(browser) => Ok(Ok(browser)),
-        Err(broker::Refusal::QueueElsewhere { node, .. }) if !call.for_node => {
+    Ok(match open(call, session)? {
+        Ok(browser) => Ok(browser),
+        Err(node) => {
             let answer = others::ask_one(call, &node, Question::again(call));
-            Ok(Err(answer.ok_or(Refusal::Unreachable(node))?))
+            Err(answer.ok_or(Refusal::Unreachable(node))?)
         }
-        Err(refusal) => Err(told(&refusal)),
-    }
+    })
 }
 
-/// A browser for the queue of the path, in the asker's name.
-pub fn open(call: &Call<'_>, session: &ApiSession) -> Result<Browser, Refusal> {
-    let queue = call.part("name");
-    session.inner().browse(queue).map_err(|refusal| told(&refusal))
+/// A browser for the queue of the path, in the asker's name, or the name of the node that has its messages.
+///
+/// # Errors
+/// The asker may not, or there is no such queue.
+pub fn open(call: &Call<'_>, session: &ApiSession) -> Result<Result<Browser, String>, Refusal> {
+    match session.inner().browse(call.part("name")) {
+        Ok(browser) => Ok(Ok(browser)),
+        Err(broker::Refusal::QueueElsewhere { node, .. }) if !call.for_node => Ok(Err(node)),
+        Err(refusal) => Err(told(&refusal)),
+    }
 }
 
 /// A message's number in an address or a body. It is text in JSON, whose numbers are not exact.

@@ -81,7 +81,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         return list.reply(&call.query, call.cut, found, channels.len());
     }
     let id = &|found: &ChannelRow<'_>| [found.connection.id, found.channel.number.into()];
-    Spread { call, list, id }.reply(found, channels.len())
+    Spread {
+        call,
+        list,
+        id,
+        words: Map::new(),
+    }
+    .reply(found, channels.len())
 }
 
 /// The members that people sort by.
@@ -118,7 +124,11 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             Some((known, channel))
         });
     let Some((connection, channel)) = found else {
-        return others::of_whoever_has_it(call, &Question::again(call));
+        let question = Question {
+            body: consumers::words(call).into(),
+            ..Question::again(call)
+        };
+        return others::of_whoever_has_it(call, &question);
     };
     may_see(call, &connection.user)?;
     let mut map = row(call, &connection, &channel);

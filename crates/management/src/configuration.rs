@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -19,6 +20,9 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let rows = call.api.options.settings.iter().map(|it| {
         json!({
             "key": it.key,

@@ -77,7 +77,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         member: &|connection, path| member(call, connection, path),
     };
     let id = &|connection: &&Arc<Connection>| [connection.id, 0];
-    Spread { call, list, id }.reply(connections.iter(), connections.len())
+    Spread {
+        call,
+        list,
+        id,
+        words: Map::new(),
+    }
+    .reply(connections.iter(), connections.len())
 }
 
 fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {

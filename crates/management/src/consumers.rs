@@ -5,12 +5,16 @@ use crate::call::Call;
 use crate::connections;
 use crate::json::table;
 use crate::listing::List;
+use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
+use crate::snapshot::Actives;
 use crate::spread::Spread;
+use broker::QueueView;
 use broker::stats::Consumer;
-use serde_json::{Value, json};
+use model::table::Value as Argument;
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 pub const ROUTES: &[Route] = &[
@@ -28,11 +32,15 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.given("vhost").is_some() {
         call.vhost()?;
     }
-    if call.for_node
-        && let Some(queue) = call.json()?.get("queue").and_then(Value::as_str)
-    {
-        let rows = of_queue(call, call.part("vhost"), queue);
-        return Ok(Reply::json(&rows.into()));
+    if call.for_node {
+        let body = call.json()?;
+        if body.contains_key(ASKED) {
+            return Ok(Reply::json(&json!(active_here(call))));
+        }
+        if let Some(queue) = body.get("queue").and_then(Value::as_str) {
+            let rows = of_queue(call, call.part("vhost"), queue);
+            return Ok(Reply::json(&rows.into()));
+        }
     }
     let consumers = call.snapshot.consumers.get_or_init(|| {
         let connections = connections::visible(call).into_iter();
@@ -45,7 +53,75 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         member: &|_, _| None,
     };
     let id = &|consumer: &&Arc<Consumer>| [consumer.id.0, 0];
-    Spread { call, list, id }.reply(consumers.iter(), consumers.len())
+    let words = words(call);
+    let spread = Spread {
+        call,
+        list,
+        id,
+        words,
+    };
+    spread.reply(consumers.iter(), consumers.len())
+}
+
+/// Asks which consumers a node's queues serve alone.
+const ASKED: &str = "which_are_active";
+/// Tells a node that is asked for rows of consumers.
+const ACTIVE: &str = "active";
+
+/// What another node has to know to make rows of consumers.
+pub fn words(call: &Call<'_>) -> Map<String, Value> {
+    let known: Vec<_> = actives(call).iter().collect();
+    match known.is_empty() {
+        true => Map::new(),
+        false => Map::from_iter([(ACTIVE.to_owned(), json!(known))]),
+    }
+}
+
+/// Who alone is served, of queues that serve one consumer at a time: their nodes know it, and whoever asks for somebody tells
+/// all others.
+fn actives<'c>(call: &'c Call<'_>) -> &'c Actives {
+    call.snapshot.actives.get_or_init(|| {
+        if call.for_node {
+            let told = call.json().ok().and_then(|mut body| body.remove(ACTIVE));
+            let told: Vec<(u64, (u64, u64))> = told
+                .and_then(|told| serde_json::from_value(told).ok())
+                .unwrap_or_default();
+            return told.into_iter().collect();
+        }
+        if others::running(call).is_empty() || !has_single_active(call) {
+            return Actives::new();
+        }
+        let question = Question {
+            body: json!({ASKED: true}),
+            ..Question::get("/api/consumers")
+        };
+        let told = others::ask_all(call, &question).into_iter();
+        let told = told.filter_map(|(_, told)| serde_json::from_value::<Vec<(u64, (u64, u64))>>(told).ok());
+        told.flatten().chain(active_here(call)).collect()
+    })
+}
+
+fn has_single_active(call: &Call<'_>) -> bool {
+    let mut queues = call.view.vhosts().flat_map(|vhost| vhost.queues());
+    queues.any(|queue| is_single_active(queue))
+}
+
+fn is_single_active(queue: &QueueView) -> bool {
+    queue.arguments.get("x-single-active-consumer") == Some(&Argument::Bool(true))
+}
+
+/// The consumers that queues of this node serve alone.
+fn active_here(call: &Call<'_>) -> Vec<(u64, (u64, u64))> {
+    let broker = &call.api.broker;
+    let queues = call.view.vhosts().flat_map(|vhost| vhost.queues());
+    let active = queues
+        .filter(|queue| is_single_active(queue))
+        .filter_map(|queue| {
+            let active = broker.queues().here(queue.id)?.status().active?;
+            let whose = broker.whose_consumer(queue.id, active);
+            Some((queue.id.0, (whose.node.0, whose.consumer.0)))
+        });
+    active.collect()
 }
 
 /// The consumers of a queue whose connections are on this node, wherever the queue is.
@@ -61,14 +137,25 @@ pub fn of_queue(call: &Call<'_>, vhost: &str, queue: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Whether a consumer is the one that is served, where one at a time is.
+fn is_active(call: &Call<'_>, consumer: &Consumer) -> Option<bool> {
+    let broker = &call.api.broker;
+    let queue = call.view.queue(&consumer.vhost, &consumer.queue)?;
+    match broker.queues().here(queue.id) {
+        Some(here) => Some(here.status().active? == consumer.id),
+        None => {
+            let own = broker.own_consumer(consumer.id);
+            Some(*actives(call).get(&queue.id.0)? == (own.node.0, own.consumer.0))
+        }
+    }
+}
+
 /// A consumer as an object.
 pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
-    let queue = call.view.queue(&consumer.vhost, &consumer.queue);
-    let queue = queue.and_then(|queue| call.api.broker.queues().here(queue.id));
-    let (active, status) = match queue.and_then(|queue| queue.status().active) {
+    let (active, status) = match is_active(call, consumer) {
         None => (true, "up"),
-        Some(id) if id == consumer.id => (true, "single_active"),
-        Some(_) => (false, "waiting"),
+        Some(true) => (true, "single_active"),
+        Some(false) => (false, "waiting"),
     };
     let connection = &consumer.connection;
     let mut row = json!({

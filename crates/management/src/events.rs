@@ -8,13 +8,15 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::log_tail;
+use crate::log_tail::{self, LogTail};
 use crate::observed::{Following, Happenings};
+use crate::others;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::subscription::{PATH, Subscription};
 use crate::telling::Telling;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How many listeners there may be at a time. Others are refused with 503, and ask for what they want by themselves.
@@ -62,10 +64,49 @@ fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(telling(Telling::Happenings(happenings)))
 }
 
+/// The lines of this node, as they come; or of another one, which is asked with each turn for those after the last.
 fn follow(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let level = log_tail::level(call.query.get("level").filter(|text| !text.is_empty()))?;
-    let following = Following::of(&call.api.options.log_tail, level);
+    let given = |name: &str| call.query.get(name).filter(|text| !text.is_empty());
+    let (level_name, log) = (given("level"), &call.api.options.log_tail);
+    let level = log_tail::level(level_name)?;
+    if let Some(after) = given("after") {
+        return match others::of_named_node(call)? {
+            Some(told) => Ok(told),
+            None => lines(log, after, level),
+        };
+    }
+    let named = given("node").filter(|name| *name != call.api.options.node);
+    let following = match named {
+        None => Following::of(log, level),
+        Some(name) if call.members().iter().any(|member| member.name == name) => {
+            Following::of_node(name, level_name.unwrap_or_default())
+        }
+        Some(_) => return Err(Refusal::NotFound),
+    };
     Ok(telling(Telling::Log(following)))
+}
+
+/// The lines after one of this number, or none yet (`end`), and which was the last one.
+fn lines(log: &LogTail, after: &str, level: usize) -> Result<Reply, Refusal> {
+    let mut after = match after {
+        "end" => log.written(),
+        number => number
+            .parse()
+            .map_err(|_| Refusal::bad_request("after is the number of a line, or end"))?,
+    };
+    let (mut lines, mut lost) = log.since(&mut after, level);
+    // Those that came last are told.
+    let mut bytes = 0;
+    let fits = |line: &Value| {
+        bytes += line.to_string().len();
+        bytes <= others::TOLD
+    };
+    let told = lines.iter().rev().map(fits).take_while(|fits| *fits).count();
+    let first = lines.len() - told;
+    lost += lines.drain(..first).count() as u64;
+    Ok(Reply::json(
+        &json!({"lines": lines, "lost": lost, "after": after}),
+    ))
 }
 
 fn telling(telling: Telling) -> Reply {

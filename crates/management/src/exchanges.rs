@@ -4,12 +4,13 @@ use crate::access::Right;
 use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{self, boolean, text};
 use crate::call::{BAD_RANGE, Call};
+use crate::exchange_stats::{self, Wanted};
 use crate::json::{destination_type, table};
-use crate::listing::{List, object};
-use crate::message_stats::message_stats;
+use crate::listing::{Columns, List, Page, object};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
+use crate::snapshot::ExchangeStats;
 use broker::{Cache, DeclareExchange, Exchange};
 use serde_json::{Value, json};
 
@@ -37,30 +38,60 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if call.for_node
+        && let Some(told) = exchange_stats::told(call)?
+    {
+        return Ok(told);
+    }
     let vhosts = call.visible_vhosts()?;
     call.check_samples(BAD_RANGE)?;
     let total = vhosts.iter().map(|vhost| vhost.exchange_count()).sum();
     let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
+    let known = &call.snapshot.exchange_stats;
     let list = List {
         name: &|exchange: &&Exchange| &exchange.name,
-        row: &|exchange: &&Exchange| row(call, exchange),
+        row: &|exchange: &&Exchange| row(call, exchange, known.get()),
         member: &|exchange, path| match path {
             "name" => Some(Value::from(&*exchange.name)),
             "vhost" => Some(Value::from(&*exchange.vhost)),
             _ => None,
         },
     };
-    list.reply(&call.query, call.cut, exchanges, total)
+    if call.is_quiet() {
+        return list.reply(&call.query, call.cut, exchanges, total);
+    }
+    // Others are asked about no more than is shown, unless what they say decides what that is.
+    let sort = call.query.get("sort").unwrap_or_default();
+    match Page::of(&call.query)?.filter(|_| !sort.starts_with("message_stats")) {
+        Some(page) => {
+            let (filtered, on_page) = list.on_page(&call.query, &page, exchanges, total)?;
+            let named = on_page.iter().map(|exchange| exchange_stats::key(exchange));
+            let elsewhere = exchange_stats::elsewhere(call, &Wanted::Named(named.collect()));
+            let columns = Columns::of(&call.query);
+            let rows = on_page
+                .iter()
+                .map(|exchange| row(call, exchange, Some(&elsewhere)));
+            let rows = rows.map(|row| columns.choose(row)).collect();
+            Ok(page.reply(rows, filtered, total))
+        }
+        None => {
+            let names = vhosts.iter().map(|vhost| &*vhost.name).collect();
+            known.get_or_init(|| exchange_stats::elsewhere(call, &Wanted::In(names)));
+            list.reply(&call.query, call.cut, exchanges, total)
+        }
+    }
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let exchange = find(call)?;
     call.check_samples("bad_request")?;
-    let mut row = row(call, exchange);
-    if !call.is_quiet() {
-        row["incoming"] = json!([]);
-        row["outgoing"] = json!([]);
+    if call.is_quiet() {
+        return Ok(object(&call.query, row(call, exchange, None)));
     }
+    let elsewhere = exchange_stats::elsewhere(call, &Wanted::Named(vec![exchange_stats::key(exchange)]));
+    let mut row = row(call, exchange, Some(&elsewhere));
+    row["incoming"] = json!([]);
+    row["outgoing"] = json!([]);
     Ok(object(&call.query, row))
 }
 
@@ -127,7 +158,8 @@ pub fn real_name(name: &str) -> &str {
     }
 }
 
-fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
+/// An exchange as an object; `elsewhere` is what other nodes have counted of it.
+fn row(call: &Call<'_>, exchange: &Exchange, elsewhere: Option<&ExchangeStats>) -> Value {
     let mut row = json!({
         "name": &*exchange.name,
         "vhost": &*exchange.vhost,
@@ -150,18 +182,9 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
     if call.is_quiet() {
         return row;
     }
-    let exchanges = call.api.broker.stats().exchanges();
-    if let Some(counts) = exchanges.get(&exchange.vhost, &exchange.name) {
-        let samples = call.api.sampler.samples();
-        let key = ((&*exchange.vhost).into(), (&*exchange.name).into());
-        let rates = call.rates(&samples, samples.exchanges.get(&key));
-        let counts = [
-            ("publish_in", counts.publish_in()),
-            ("publish_out", counts.publish_out()),
-        ];
-        if let Some(stats) = message_stats(&rates, &counts, 0) {
-            row["message_stats"] = stats;
-        }
+    let none = ExchangeStats::new();
+    if let Some(stats) = exchange_stats::stats(call, exchange, elsewhere.unwrap_or(&none)) {
+        row["message_stats"] = stats;
     }
     row
 }

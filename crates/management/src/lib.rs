@@ -17,10 +17,10 @@
 //!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`;
 //!   `listening` gives them their turns).
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
-//!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`,
-//!   `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (a `document`; with `import`,
-//!   `import_report`, `existing` and `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`,
-//!   `alarms`. `api_session` is a session for what changes objects; [`listing`] pages, sorts and filters lists;
+//!   `parameters`, `limits`, `exchanges` (with `exchange_stats`), `queues`, `bindings`, `connections`, `channels`, `consumers`,
+//!   `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`] and `moving_elsewhere`), `definitions` (a `document`;
+//!   with `import`, `import_report`, `existing` and `unsupported`), `health`, `configuration`, `logs` (with `log_tail`),
+//!   `network`, `alarms`. `api_session` is a session for what changes objects; [`listing`] pages, sorts and filters lists;
 //!   [`json`] writes AMQP's tables.
 //! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show
 //!   it; `timing` and `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what
@@ -48,6 +48,7 @@ mod definitions;
 mod document;
 mod errand;
 mod events;
+mod exchange_stats;
 mod exchanges;
 mod existing;
 mod feature_flags;
@@ -77,6 +78,7 @@ mod messages;
 mod metrics;
 mod moment;
 mod moving;
+mod moving_elsewhere;
 mod multipart;
 mod network;
 mod nodes;

@@ -4,9 +4,11 @@ use crate::access::{self, Asker, Peer, Right};
 use crate::call::Api;
 use crate::errand::{Errand, text_of};
 use crate::pieces::Cut;
+use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::routes;
 use crate::snapshot::Snapshot;
+use crate::subscription::Answer;
 use crate::tap::Tap;
 use crate::telling::{Telling, TraceFilter};
 use crate::text::event;
@@ -37,25 +39,7 @@ impl Listening {
         match &mut self.telling {
             Telling::Changes(subscription) => {
                 let (api, headers) = (&self.api, &self.headers);
-                subscription.turn(|path, query| {
-                    let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
-                    let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
-                    let errand = Errand {
-                        right,
-                        handler,
-                        path: path.to_owned(),
-                        parts,
-                        query,
-                        reads: true,
-                        cut: Cut::Whole,
-                    };
-                    let snapshot = Snapshot::of(api.broker.view());
-                    let asker = asker.clone()?;
-                    match errand.run(api, &snapshot, asker, headers, &Bytes::new())? {
-                        reply if reply.events.is_some() => Err(Refusal::NotFound),
-                        reply => Ok((reply.status, reply.body)),
-                    }
-                })
+                subscription.turn(|path, query| ask(api, headers, asker.clone()?, path, query))
             }
             Telling::Trace(wanted) => {
                 let told = Self::look(&self.api.broker, asker, wanted, &mut self.tap);
@@ -64,9 +48,17 @@ impl Listening {
             Telling::Happenings(happenings) => administrator(&self.api.broker, asker)
                 .map(|_| happenings.turn())
                 .map_err(|refusal| last_word(&refusal)),
-            Telling::Log(following) => administrator(&self.api.broker, asker)
-                .map(|_| following.turn(&self.api.options.log_tail))
-                .map_err(|refusal| last_word(&refusal)),
+            Telling::Log(following) => {
+                administrator(&self.api.broker, asker.clone()).map_err(|refusal| last_word(&refusal))?;
+                let Some(elsewhere) = &mut following.elsewhere else {
+                    return Ok(following.turn(&self.api.options.log_tail));
+                };
+                let (path, query) = ("/api/leveret/logs/follow", elsewhere.question());
+                let told = asker.and_then(|asker| ask(&self.api, &self.headers, asker, path, query));
+                // A node that says nothing for a while may go on.
+                let body = told.ok().and_then(|(_, body)| body).unwrap_or_default();
+                Ok(elsewhere.turn(&serde_json::from_slice(&body).unwrap_or_default()))
+            }
         }
     }
 
@@ -83,6 +75,32 @@ impl Listening {
             None => tap.insert(Tap::open(broker, user, wanted.clone())?),
         };
         tap.turn()
+    }
+}
+
+/// What the API answers to a listener that asks for this.
+fn ask(
+    api: &Arc<Api>,
+    headers: &HeaderMap,
+    asker: Asker,
+    path: &str,
+    query: Query,
+) -> Result<Answer, Refusal> {
+    let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
+    let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
+    let errand = Errand {
+        right,
+        handler,
+        path: path.to_owned(),
+        parts,
+        query,
+        reads: true,
+        cut: Cut::Whole,
+    };
+    let snapshot = Snapshot::of(api.broker.view());
+    match errand.run(api, &snapshot, asker, headers, &Bytes::new())? {
+        reply if reply.events.is_some() => Err(Refusal::NotFound),
+        reply => Ok((reply.status, reply.body)),
     }
 }
 

@@ -40,27 +40,40 @@ impl<T> List<'_, T> {
         let Some(page) = Page::of(query)? else {
             return Ok(self.all(query, cut, items, &columns));
         };
-        let filter = Filter::of(query);
-        let (filtered, on_page): (usize, Vec<T>) = if filter.is_none() && query.get("sort").is_none() {
-            page.check(total)?;
-            (total, items.skip(page.first()).take(page.size).collect())
-        } else {
-            let wanted = |item: &T| {
-                filter
-                    .as_ref()
-                    .is_none_or(|filter| filter.matches((self.name)(item)))
-            };
-            let matching: Vec<T> = items.filter(wanted).collect();
-            let count = matching.len();
-            page.check(count)?;
-            let sorted = self.sorted(query, matching);
-            (count, sorted.skip(page.first()).take(page.size).collect())
-        };
+        let (filtered, on_page) = self.on_page(query, &page, items, total)?;
         let rows: Vec<Value> = on_page
             .iter()
             .map(|item| columns.choose((self.row)(item)))
             .collect();
         Ok(page.reply(rows, filtered, total))
+    }
+
+    /// How many of these objects, of which there are `total`, pass the filter, and those on the page.
+    ///
+    /// # Errors
+    /// The page lies behind the last one.
+    pub fn on_page(
+        &self,
+        query: &Query,
+        page: &Page,
+        items: impl Iterator<Item = T>,
+        total: usize,
+    ) -> Result<(usize, Vec<T>), Refusal> {
+        let filter = Filter::of(query);
+        if filter.is_none() && query.get("sort").is_none() {
+            page.check(total)?;
+            return Ok((total, items.skip(page.first()).take(page.size).collect()));
+        }
+        let wanted = |item: &T| {
+            filter
+                .as_ref()
+                .is_none_or(|filter| filter.matches((self.name)(item)))
+        };
+        let matching: Vec<T> = items.filter(wanted).collect();
+        let count = matching.len();
+        page.check(count)?;
+        let sorted = self.sorted(query, matching);
+        Ok((count, sorted.skip(page.first()).take(page.size).collect()))
     }
 
     /// What an object is sorted by.

@@ -85,6 +85,10 @@ impl LogTail {
     pub fn since(&self, after: &mut u64, level: usize) -> (Vec<Value>, u64) {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = rings.kept.iter().flatten();
+        // Whoever knows of later ones has them of an earlier start.
+        if *after > rings.written {
+            *after = 0;
+        }
         let mut lines: Vec<_> = lines.filter(|(number, _)| number > after).collect();
         lines.sort_unstable_by_key(|(number, _)| *number);
         let lost = (rings.written - *after).saturating_sub(lines.len() as u64);

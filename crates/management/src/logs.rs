@@ -4,6 +4,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::log_tail::{LogQuery, level};
+use crate::others;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -43,9 +44,15 @@ fn wanted<'q>(call: &'q Call<'_>) -> Result<LogQuery<'q>, Refusal> {
 }
 
 fn logs(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     Ok(Reply::json(&call.api.options.log_tail.answer(0, &wanted(call)?)))
 }
 
 fn audit(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     Ok(Reply::json(&call.api.options.log_tail.answer(1, &wanted(call)?)))
 }

@@ -10,15 +10,17 @@ use crate::call::Call;
 use crate::exchanges::real_name;
 use crate::json;
 use crate::messages::told;
+use crate::moving_elsewhere::{self as elsewhere, Elsewhere};
 use crate::queues;
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::selection::Selection;
-use broker::{Browser, RefusalKind, Seen, Unconfirmed};
+use broker::{Browser, Copies, RefusalKind, Seen, Unconfirmed};
 use model::properties::{Properties, PropertiesBuf};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ const BATCH: usize = 100;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// How long a request looks for messages.
 const SCAN_TIME: Duration = Duration::from_secs(2);
+/// The same for another node, which waits no longer than a second and asks on.
+const TOLD_TIME: Duration = Duration::from_millis(300);
 /// How many messages a dry run shows, and how many bytes of their bodies.
 const SAMPLE: (usize, usize) = (10, 1000);
 
@@ -69,6 +73,8 @@ struct MoveRequest {
     selection: Selection,
     /// Where what is meant ends.
     end: String,
+    /// Where the asker may publish to, by the word of the node that has looked; `None` where this one looks.
+    permitted: Option<HashSet<(String, String)>>,
 }
 
 fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, Refusal> {
@@ -113,6 +119,15 @@ impl Action {
         }
     }
 
+    /// What it is called in requests.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Move(_) => "move",
+            Self::Copy(_) => "copy",
+            Self::Delete => "delete",
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Move(_) => "moved",
@@ -139,6 +154,7 @@ impl MoveRequest {
             dry_run: flag(body, "dry_run")?,
             selection,
             end: String::new(),
+            permitted: None,
         })
     }
 }
@@ -189,20 +205,33 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
     let session = ApiSession::open(call)?;
     let now_ms = session.inner().now_ms();
     let mut asked = MoveRequest::of(body, action, now_ms)?;
-    let browser = browsing::open(call, &session)?;
+    let browser = match browsing::open(call, &session)? {
+        Ok(browser) => browser,
+        Err(node) => {
+            let (count, word) = (asked.count, asked.action.word());
+            return Elsewhere::new(call, &session, node, word).act(body, count, asked.dry_run);
+        }
+    };
     asked.selection.check(&browser)?;
     asked.end = asked.selection.end(&browser, now_ms);
+    if call.for_node {
+        asked.permitted = elsewhere::permitted(body)?;
+    }
     let work = Work {
         asked: &asked,
         session: &session,
         browser: &browser,
         limits: &Limits::STORED,
+        time: if call.for_node { TOLD_TIME } else { SCAN_TIME },
     };
+    if call.for_node && elsewhere::asks_for_targets(body) {
+        return Ok(work.targets());
+    }
     if asked.dry_run {
         return Ok(work.rehearse());
     }
     let mut outcome = Outcome::default();
-    let mut scan = Scan::of(u64::MAX, SCAN_TIME);
+    let mut scan = Scan::of(u64::MAX, work.time);
     let ended = work.run(&mut outcome, &mut scan);
     tracing::info!(
         area = "management",
@@ -216,7 +245,11 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
         outcome.done,
     );
     let next = ended?;
-    Ok(work.reply(&outcome, &scan, next))
+    let mut answer = work.reply(&outcome, &scan, next);
+    if call.for_node {
+        answer.insert(elsewhere::READY.into(), browser.status().ready.into());
+    }
+    Ok(Reply::json(&Value::Object(answer)))
 }
 
 /// A request under way.
@@ -225,6 +258,8 @@ struct Work<'a> {
     session: &'a ApiSession,
     browser: &'a Browser,
     limits: &'a Limits,
+    /// How long it looks for messages.
+    time: Duration,
 }
 
 impl Work<'_> {
@@ -235,9 +270,10 @@ impl Work<'_> {
         loop {
             let (picked, next, full) = self.pick(from, self.asked.count - seen, scan);
             seen += picked.len() as u64;
-            if !picked.is_empty() {
-                self.settle(&picked, outcome)?;
+            if picked.is_empty() {
+                return Ok(next);
             }
+            self.settle(&picked, outcome)?;
             if next.is_none() || !full || seen >= self.asked.count {
                 return Ok(next);
             }
@@ -256,8 +292,13 @@ impl Work<'_> {
                 if full {
                     return ControlFlow::Break(());
                 }
+                let next = self.picked(seen);
+                full = !self.is_permitted(&next);
+                if full {
+                    return ControlFlow::Break(());
+                }
                 bytes += seen.message.body.len();
-                picked.push(self.picked(seen));
+                picked.push(next);
                 ControlFlow::Continue(())
             });
         (picked, next, full)
@@ -280,6 +321,37 @@ impl Work<'_> {
             picked.body = seen.message.body.to_vec();
         }
         picked
+    }
+
+    /// True unless another node has looked where the asker may publish to, and this goes elsewhere.
+    fn is_permitted(&self, picked: &Picked) -> bool {
+        let permitted = self.asked.permitted.as_ref();
+        permitted.is_none_or(|permitted| self.routes(picked).iter().all(|route| permitted.contains(route)))
+    }
+
+    /// The exchange and the keys that a message is published with.
+    fn routes(&self, picked: &Picked) -> Vec<(String, String)> {
+        let Some((exchange, key)) = &picked.target else {
+            return Vec::new();
+        };
+        let copies = Copies::named_in(picked.properties.as_properties(), self.limits);
+        // What makes no sense is refused when it is published.
+        let named = copies
+            .ok()
+            .flatten()
+            .map(|copies| copies.keys)
+            .unwrap_or_default();
+        let named = named.iter().map(|key| String::from_utf8_lossy(key).into_owned());
+        let keys = std::iter::once(key.clone()).chain(named);
+        keys.map(|key| (exchange.clone(), key)).collect()
+    }
+
+    /// Where the next messages go: the node that asks looks whether the asker may publish there.
+    fn targets(&self) -> Reply {
+        let mut scan = Scan::of(u64::MAX, self.time);
+        let (picked, ..) = self.pick(self.asked.selection.from, self.asked.count, &mut scan);
+        let routes: BTreeSet<_> = picked.iter().flat_map(|it| self.routes(it)).collect();
+        Reply::json(&json!(routes))
     }
 
     fn settle(&self, picked: &[Picked], outcome: &mut Outcome) -> Result<(), Refusal> {
@@ -375,16 +447,11 @@ impl Work<'_> {
         kind == RefusalKind::AccessRefused || (one_target && kind == RefusalKind::NotFound)
     }
 
-    fn reply(&self, outcome: &Outcome, scan: &Scan, next: Option<Seq>) -> Reply {
+    fn reply(&self, outcome: &Outcome, scan: &Scan, next: Option<Seq>) -> Map<String, Value> {
         let action = &self.asked.action;
         let status = self.browser.status();
         let mut answer = Map::new();
-        let done = if *action == Action::Delete {
-            "deleted"
-        } else {
-            "moved"
-        };
-        answer.insert(done.into(), outcome.done.into());
+        answer.insert(elsewhere::done(action.word()).into(), outcome.done.into());
         answer.insert("refused".into(), outcome.refused.into());
         answer.insert("without_origin".into(), outcome.without_origin.into());
         answer.insert("missed".into(), outcome.missed.into());
@@ -400,13 +467,13 @@ impl Work<'_> {
             });
             answer.insert("left".into(), status.ready.saturating_sub(stayed).into());
         }
-        Reply::json(&Value::Object(answer))
+        answer
     }
 
     /// What would be done: how many messages, and some of them.
     fn rehearse(&self) -> Reply {
         let (mut selected, mut without_origin, mut sample) = (0, 0, Vec::new());
-        let mut scan = Scan::of(u64::MAX, SCAN_TIME);
+        let mut scan = Scan::of(u64::MAX, self.time);
         let selection = &self.asked.selection;
         let next = selection.each(
             self.browser,

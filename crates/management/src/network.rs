@@ -3,6 +3,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -27,7 +28,10 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-fn list_interfaces(_: &Call<'_>) -> Result<Reply, Refusal> {
+fn list_interfaces(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let found = interfaces::all()
         .map_err(|error| Refusal::Internal(format!("the network interfaces could not be read: {error}")))?;
     Ok(Reply::json(&found.iter().map(interface).collect()))
@@ -60,6 +64,9 @@ fn interface(interface: &Interface) -> Value {
 /// The certificates of the listeners that speak TLS, as their files have them now. Nothing else of the files is shown:
 /// a key may stand there.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let endpoints = call.api.options.listeners.iter();
     let found = endpoints.filter_map(|endpoint| {
         let options = endpoint.tls.as_ref()?.options();

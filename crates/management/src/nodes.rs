@@ -62,7 +62,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/reset/:node",
-        verbs: &[("DELETE", Right::Administrator, reset_here)],
+        verbs: &[("DELETE", Right::Administrator, reset_of_node)],
     },
     Route {
         path: "/leveret/message-sizes",
@@ -109,17 +109,9 @@ fn told(call: &Call<'_>, nodes: &[String]) -> BTreeMap<String, Value> {
     let about = |node: &String| {
         let question = Question {
             path: format!("/api/nodes/{}", encode(node.as_bytes())),
-            ..Question::again(call)
+            ..Question::whole(call)
         };
-        // Which members of it are shown is chosen here.
-        let query = question.query.into_iter().filter(|(name, _)| name != "columns");
-        (
-            node.clone(),
-            Question {
-                query: query.collect(),
-                ..question
-            },
-        )
+        (node.clone(), question)
     };
     let answers = others::ask(call, nodes.iter().map(about).collect());
     let told = nodes.iter().cloned().zip(answers);
@@ -205,16 +197,7 @@ fn forget(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// There is no such node, or it says nothing.
 fn from_there(call: &Call<'_>) -> Result<Option<Reply>, Refusal> {
-    let name = call.part("node");
-    if name == call.api.options.node {
-        return Ok(None);
-    }
-    if call.for_node || !call.members().iter().any(|member| member.name == name) {
-        return Err(Refusal::NotFound);
-    }
-    let answer = others::ask_one(call, name, Question::again(call));
-    let answer = answer.ok_or_else(|| Refusal::Unreachable(name.to_owned()))?;
-    Ok(Some(answer.into()))
+    others::of_node(call, call.part("node"), "GET")
 }
 
 fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -254,13 +237,17 @@ const BINARIES: [&str; 15] = [
 
 /// Erlang's tables: RabbitMQ's word for a node that has none.
 fn tables(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = from_there(call)? {
+        return Ok(told);
+    }
     Ok(object(&call.query, json!({"ets_tables_memory": "no_tables"})))
 }
 
-fn reset_here(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
-    reset(call)
+fn reset_of_node(call: &Call<'_>) -> Result<Reply, Refusal> {
+    match others::of_node(call, call.part("node"), "DELETE")? {
+        Some(told) => Ok(told),
+        None => reset(call),
+    }
 }
 
 fn reset(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -301,6 +288,9 @@ fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// How large published messages were, as RabbitMQ's command line tells it.
 fn message_sizes(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let counts = call.api.broker.stats().total().sizes;
     let all = counts.classes.iter().sum::<u64>().max(1);
     let rows = SIZES.iter().zip(counts.classes).map(|(name, count)| {
@@ -351,7 +341,9 @@ fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    if let Some(told) = others::of_node(call, call.part("node"), "DELETE")? {
+        return Ok(told);
+    }
     call.api.broker.stats().login_attempts().forget();
     Ok(Reply::empty(204))
 }
@@ -409,6 +401,17 @@ fn node(call: &Call<'_>) -> Value {
     node["applications"] = json!([
         {"name": "leveret", "description": "Leveret", "version": env!("CARGO_PKG_VERSION")},
     ]);
+    if let Some(standing) = call.api.broker.catalog_standing() {
+        // Ours: who leads the group that decides about definitions, and how far each node has come.
+        node["catalog"] = json!({
+            "leader": standing.leader,
+            "leads": standing.leads,
+            "term": standing.term,
+            "committed": standing.committed,
+            "applied": standing.applied,
+            "fresh": standing.is_fresh,
+        });
+    }
     if let Value::Object(members) = &mut node {
         put_changing(call, &status, members);
     }

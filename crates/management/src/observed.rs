@@ -3,6 +3,7 @@
 
 use crate::json;
 use crate::log_tail::LogTail;
+use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::text::event;
 use broker::{Occurrence, Watcher};
@@ -33,6 +34,17 @@ impl Eq for Happenings {}
 pub struct Following {
     after: u64,
     level: usize,
+    /// The log is another node's.
+    pub elsewhere: Option<LogElsewhere>,
+}
+
+/// The log of another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogElsewhere {
+    node: String,
+    level: String,
+    /// The number of the last line, or `end`.
+    after: String,
 }
 
 impl Happenings {
@@ -87,19 +99,57 @@ impl Following {
         Self {
             after: log.written(),
             level,
+            elsewhere: None,
+        }
+    }
+
+    /// The same of another node; the level by its name.
+    pub fn of_node(node: &str, level: &str) -> Self {
+        Self {
+            after: 0,
+            level: 0,
+            elsewhere: Some(LogElsewhere {
+                node: node.to_owned(),
+                level: level.to_owned(),
+                after: "end".to_owned(),
+            }),
         }
     }
 
     /// What was logged since the last turn, each line as an event `line`; then `turn`.
     pub fn turn(&mut self, log: &LogTail) -> String {
         let (lines, lost) = log.since(&mut self.after, self.level);
-        let mut events: String = lines
-            .iter()
-            .map(|line| event("line", &line.to_string()))
-            .collect();
-        events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
-        events
+        as_events(&lines, lost)
     }
+}
+
+impl LogElsewhere {
+    /// What its node is asked with the next turn.
+    pub fn question(&self) -> Query {
+        let pairs = [
+            ("node", &self.node),
+            ("level", &self.level),
+            ("after", &self.after),
+        ];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.clone()));
+        Query::of(pairs.into())
+    }
+
+    /// The same as [`Following::turn`], once its node has said something.
+    pub fn turn(&mut self, told: &Value) -> String {
+        if let Some(after) = told["after"].as_u64() {
+            self.after = after.to_string();
+        }
+        let lines = told["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
+        as_events(lines, told["lost"].as_u64().unwrap_or_default())
+    }
+}
+
+fn as_events(lines: &[Value], lost: u64) -> String {
+    let lines = lines.iter().map(|line| event("line", &line.to_string()));
+    let mut events: String = lines.collect();
+    events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
+    events
 }
 
 #[cfg(test)]
@@ -124,7 +174,11 @@ mod tests {
     #[test]
     fn lines_are_told_once_in_their_order_with_the_audit_trail_among_them() {
         let log = LogTail::default();
-        let mut following = Following { after: 0, level: 2 };
+        let mut following = Following {
+            after: 0,
+            level: 2,
+            elsewhere: None,
+        };
         let line = |area: &str, level, text: &str| LogLine {
             at_ms: 1,
             level,

@@ -12,6 +12,9 @@ use serde_json::{Map, Value, json};
 /// Nodes tell each other no more than a few bytes more than these at once.
 pub const LONGEST: usize = (4 << 20) - 64;
 
+/// Of what may be long a node tells at least one thing at a time, and no more beyond so many bytes.
+pub const TOLD: usize = 1 << 20;
+
 /// What a node is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -86,6 +89,13 @@ impl Question {
         }
     }
 
+    /// The same with all members of the answer: which of them are shown is chosen here.
+    pub fn whole(call: &Call<'_>) -> Self {
+        let mut whole = Self::again(call);
+        whole.query.retain(|(name, _)| name != "columns");
+        whole
+    }
+
     fn encode(&self, call: &Call<'_>) -> Vec<u8> {
         let question = json!({
             "verb": self.verb,
@@ -148,6 +158,37 @@ pub fn ask_same(call: &Call<'_>, nodes: Vec<String>, question: &Question) -> Vec
     let told = nodes.into_iter().zip(answers);
     told.filter_map(|(node, answer)| Some((node, answer?.found()?)))
         .collect()
+}
+
+/// What the node of this name answers to the request, if that is another member of the cluster.
+///
+/// # Errors
+/// There is no such node, or it says nothing.
+pub fn of_node(call: &Call<'_>, name: &str, verb: &'static str) -> Result<Option<Reply>, Refusal> {
+    if name == call.api.options.node {
+        return Ok(None);
+    }
+    if call.for_node || !call.members().iter().any(|member| member.name == name) {
+        return Err(Refusal::NotFound);
+    }
+    let question = Question {
+        verb,
+        ..Question::again(call)
+    };
+    let answer = ask_one(call, name, question);
+    let answer = answer.ok_or_else(|| Refusal::Unreachable(name.to_owned()))?;
+    Ok(Some(answer.into()))
+}
+
+/// The same for what is read of one node, this one unless the query names another one (`?node=rabbit@n2`).
+///
+/// # Errors
+/// As [`of_node`].
+pub fn of_named_node(call: &Call<'_>) -> Result<Option<Reply>, Refusal> {
+    match call.query.get("node").filter(|name| !name.is_empty()) {
+        None => Ok(None),
+        Some(name) => of_node(call, name, "GET"),
+    }
 }
 
 /// Has the request answered by the node that has what it is about, if that is not this one.

@@ -145,13 +145,10 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// Adds what other nodes count and where they listen.
 fn add_others(call: &Call<'_>, vhosts: &[&Arc<Vhost>], overview: &mut Value) {
-    let question = Question::again(call);
-    let query = question.query.into_iter().filter(|(name, _)| name != "columns");
     let names = || vhosts.iter().map(|vhost| Value::from(&*vhost.name)).collect();
     let question = Question {
-        query: query.collect(),
         body: json!({"vhosts": if call.is_monitor() { Value::Null } else { names() }}),
-        ..question
+        ..Question::whole(call)
     };
     for (_, told) in others::ask_all(call, &question) {
         for counted in ["queue_totals", "message_stats", "churn_rates"] {

@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -27,7 +28,10 @@ const SECRETS: [&str; 7] = [
     "ERL_ARGS",
 ];
 
-fn show(_: &Call<'_>) -> Result<Reply, Refusal> {
+fn show(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let arguments = std::env::args_os().map(|word| without_value(word.to_string_lossy().into_owned()));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.to_string_lossy().into_owned());

@@ -20,7 +20,6 @@ use crate::text::encode;
 use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
-use broker::stats::Consumer;
 use broker::{DeclareQueue, Deleting, NodeConnection, QueueView};
 use listener::expiry::moment;
 use model::QueueId;
@@ -90,7 +89,12 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         member: &|queue, path| member(call, queue, path),
     };
     let id = &|queue: &&Arc<QueueView>| [queue.id.0, 0];
-    let spread = Spread { call, list, id };
+    let spread = Spread {
+        call,
+        list,
+        id,
+        words: Map::new(),
+    };
     if call.for_node {
         let find = |[id, _]: Id| {
             let queue = call.api.broker.queues().here(QueueId(id))?;
@@ -289,24 +293,11 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let mut map = row(call, queue, Detail::Statistics);
     let handle = call.api.broker.queues().here(queue.id);
-    let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();
-    let active = handle.and_then(|queue| queue.status().active);
-    let tag_of = |which: &dyn Fn(&Consumer) -> bool| -> Value {
-        let found = consumers.iter().find(|consumer| which(consumer));
-        found.map(|consumer| consumer.tag.as_str()).into()
-    };
+    let consumers = handle.map(|queue| queue.consumers()).unwrap_or_default();
     let details = consumers.iter().map(|consumer| consumers::row(call, consumer));
-    for (name, value) in [
-        ("consumer_details", details.collect()),
-        ("deliveries", json!([])),
-        ("incoming", json!([])),
-        ("exclusive_consumer_tag", tag_of(&|consumer| consumer.exclusive)),
-        (
-            "single_active_consumer_tag",
-            tag_of(&|consumer| active == Some(consumer.id)),
-        ),
-    ] {
-        map.insert(name.into(), value);
+    map.insert("consumer_details".into(), details.collect());
+    for name in ["deliveries", "incoming"] {
+        map.insert(name.into(), json!([]));
     }
     if let Some(alone) = queue.exclusive_to().and_then(|alone| owner_details(call, alone)) {
         map.insert("owner_pid_details".into(), alone);
@@ -321,14 +312,17 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 pub fn from_its_node(call: &Call<'_>, queue: &QueueView) -> Option<(String, Answer)> {
     let mut nodes = others::running(call);
     let node = nodes.swap_remove(elsewhere(call, queue, &nodes)?);
-    let answer = others::ask_one(call, &node, Question::again(call))?;
+    let answer = others::ask_one(call, &node, Question::whole(call))?;
     Some((node, answer))
 }
 
-/// Adds consumers of other nodes to what the queue's node tells of it, which is this one unless it has a name here.
+/// Adds consumers of other nodes to what the queue's node tells of it, which is this one unless it has a name here, and says
+/// which of all consumers is the only one that may be or is served.
 fn add_consumers(call: &Call<'_>, row: &mut Value, home: Option<&str>) {
+    let mut words = consumers::words(call);
+    words.insert("queue".into(), call.part("name").into());
     let question = Question {
-        body: json!({"queue": call.part("name")}),
+        body: words.into(),
         ..Question::get(format!(
             "/api/consumers/{}",
             encode(call.part("vhost").as_bytes())
@@ -344,13 +338,28 @@ fn add_consumers(call: &Call<'_>, row: &mut Value, home: Option<&str>) {
         for told in others::ask_same(call, nodes, &question) {
             known.extend(told.1.as_array().into_iter().flatten().cloned());
         }
+        for (name, member, value) in [
+            ("exclusive_consumer_tag", "exclusive", json!(true)),
+            (
+                "single_active_consumer_tag",
+                "activity_status",
+                json!("single_active"),
+            ),
+        ] {
+            let mut details = row["consumer_details"].as_array().into_iter().flatten();
+            let found = details.find(|consumer| consumer[member] == value);
+            row[name] = found
+                .map(|consumer| consumer["consumer_tag"].clone())
+                .unwrap_or_default();
+        }
     }
 }
 
 /// The connection that alone may use an exclusive queue.
 fn owner_details(call: &Call<'_>, alone: NodeConnection) -> Option<Value> {
     let mut connections = call.api.broker.stats().connections().into_iter();
-    let found = connections.find(|connection| connection.id == alone.connection.0)?;
+    let is_here = call.view.node_name(alone.incarnation.node) == call.api.options.node;
+    let found = connections.find(|connection| is_here && connection.id == alone.connection.0)?;
     Some(connections::details(&found))
 }
 

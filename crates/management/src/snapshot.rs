@@ -3,7 +3,7 @@
 use broker::View;
 use broker::stats::{Channel, Connection, Consumer};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,6 +12,16 @@ pub type OnConnection = (Arc<Connection>, Arc<Channel>);
 
 /// What tells an object from all others of its kind and node.
 pub type Id = [u64; 2];
+
+/// The names of a virtual host and of an exchange there.
+pub type ExchangeKey = (String, String);
+
+/// What was counted of exchanges, as `message_stats`.
+pub type ExchangeStats = BTreeMap<ExchangeKey, Value>;
+
+/// By the number of a queue, the consumer that alone is served, as all nodes call it: the start of its node, and which of its
+/// consumers it is.
+pub type Actives = BTreeMap<u64, (u64, u64)>;
 
 /// The objects of a list that other nodes have.
 #[derive(Debug, Default)]
@@ -40,6 +50,9 @@ impl Elsewhere {
     }
 }
 
+/// What is kept of one exchange takes so many bytes, nearly enough.
+const STATS: usize = 1024;
+
 /// What exists, and of those who come and go what the asker may see, from when it is first looked for.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -51,8 +64,12 @@ pub struct Snapshot {
     pub channels: OnceLock<Vec<OnConnection>>,
     /// Who consumes.
     pub consumers: OnceLock<Vec<Arc<Consumer>>>,
+    /// Who alone is served, of queues that serve one consumer at a time.
+    pub actives: OnceLock<Actives>,
     /// What other nodes have of the list that is asked for.
     pub elsewhere: OnceLock<Elsewhere>,
+    /// What other nodes have counted of exchanges.
+    pub exchange_stats: OnceLock<ExchangeStats>,
     /// Those that said nothing when they were asked for rows of that list: they are not waited for again.
     pub silent: Mutex<BTreeSet<String>>,
     /// An earlier piece of that list had a row.
@@ -67,7 +84,9 @@ impl Snapshot {
             connections: OnceLock::new(),
             channels: OnceLock::new(),
             consumers: OnceLock::new(),
+            actives: OnceLock::new(),
             elsewhere: OnceLock::new(),
+            exchange_stats: OnceLock::new(),
             silent: Mutex::default(),
             begun: AtomicBool::new(false),
         }
@@ -79,6 +98,13 @@ impl Snapshot {
             list.get().map_or(0, |list| list.capacity() * size_of::<T>())
         }
         let elsewhere = self.elsewhere.get().map_or(0, Elsewhere::bytes);
-        bytes(&self.connections) + bytes(&self.channels) + bytes(&self.consumers) + elsewhere
+        let actives = self.actives.get().map_or(0, |actives| actives.len() * 32);
+        let exchanges = self.exchange_stats.get().map_or(0, |stats| stats.len() * STATS);
+        bytes(&self.connections)
+            + bytes(&self.channels)
+            + bytes(&self.consumers)
+            + elsewhere
+            + actives
+            + exchanges
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::call::Call;
 use crate::listing::{Columns, Filter, List, Page, compare};
-use crate::others::{self, Question};
+use crate::others::{self, Question, TOLD};
 use crate::pieces::{Cut, Piece};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -14,8 +14,6 @@ use std::sync::PoisonError;
 
 /// So many rows of a list without pages are made at a time.
 const BATCH: usize = 256;
-/// A node tells at least one thing at a time, and no more beyond so many bytes.
-const TOLD: usize = 1 << 20;
 
 /// An object of a list.
 pub enum Place<T> {
@@ -33,6 +31,8 @@ pub struct Spread<'a, T> {
     pub list: List<'a, T>,
     /// What tells one from all others of its kind and node.
     pub id: &'a dyn Fn(&T) -> Id,
+    /// What other nodes have to know to make their rows.
+    pub words: Map<String, Value>,
 }
 
 impl<T> Spread<'_, T> {
@@ -140,7 +140,7 @@ impl<T> Spread<'_, T> {
         while !open.is_empty() {
             let questions = open.iter().map(|at| {
                 let first = shares[*at].as_ref().map_or(0, |share| share.entries.len());
-                let body = json!({"first": first, "limit": limit, "vhosts": vhosts});
+                let body = self.body(json!({"first": first, "limit": limit, "vhosts": vhosts}));
                 let again = Question::again(self.call);
                 (nodes[*at].clone(), Question { body, ..again })
             });
@@ -201,7 +201,7 @@ impl<T> Spread<'_, T> {
             let questions = asked.iter().map(|node| {
                 let ids: Vec<Id> = open[*node].iter().filter_map(id).collect();
                 let again = Question::again(self.call);
-                let body = json!({"ids": ids});
+                let body = self.body(json!({"ids": ids}));
                 (nodes[*node].clone(), Question { body, ..again })
             });
             let answers = others::ask(self.call, questions.collect());
@@ -227,6 +227,14 @@ impl<T> Spread<'_, T> {
             }
         }
         rows
+    }
+
+    /// What another node is asked, with what it has to know.
+    fn body(&self, mut asked: Value) -> Value {
+        if let Value::Object(asked) = &mut asked {
+            asked.extend(self.words.clone());
+        }
+        asked
     }
 
     /// What another node is told: the rows of the objects that it names, or which objects there are.

@@ -3,6 +3,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::history::Slot;
+use crate::others;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -22,6 +23,9 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn node(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if let Some(told) = others::of_named_node(call)? {
+        return Ok(told);
+    }
     let samples = call.api.sampler.samples();
     let age_s = age_s(call)?;
     Ok(reply(

@@ -5,10 +5,12 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::telling::{Telling, TraceFilter};
+use crate::text::encode;
 
 /// How many may look at a time, over all virtual hosts: each has a queue in memory.
 pub const LISTENERS: usize = 8;
@@ -71,7 +73,29 @@ fn end(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn set(call: &Call<'_>, on: bool) -> Result<Reply, Refusal> {
-    let vhost = call.vhost()?;
-    call.api.broker.trace(&vhost.name, on)?;
+    trace(call, &call.vhost()?.name, on)?;
     Ok(Reply::empty(204))
+}
+
+/// Begins or ends tracing a virtual host on all nodes that run: its messages pass through any of them.
+///
+/// # Errors
+/// There is no such virtual host; or a node says nothing, which may have done it.
+pub fn trace(call: &Call<'_>, vhost: &str, on: bool) -> Result<(), Refusal> {
+    call.api.broker.trace(vhost, on)?;
+    let question = Question {
+        verb: if on { "PUT" } else { "DELETE" },
+        ..Question::get(format!("/api/leveret/trace/{}", encode(vhost.as_bytes())))
+    };
+    let nodes = others::running(call);
+    let questions = nodes.iter().map(|node| (node.clone(), question.clone()));
+    let answers = others::ask(call, questions.collect());
+    let mut silent = nodes
+        .into_iter()
+        .zip(answers)
+        .filter(|(_, answer)| answer.is_none());
+    match silent.next() {
+        Some((node, _)) => Err(Refusal::Unreachable(node)),
+        None => Ok(()),
+    }
 }

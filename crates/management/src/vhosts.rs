@@ -12,6 +12,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::VHOST_BYTES;
+use crate::trace;
 use crate::users;
 use broker::stats::ChannelCounts;
 use broker::{Metadata, Permissions, QueueKind, Vhost};
@@ -123,7 +124,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     by.describe_vhost(name, metadata)?;
     if let Some(on) = tracing {
-        call.api.broker.trace(name, on)?;
+        trace::trace(call, name, on)?;
     }
     Ok(Reply::empty(if known.is_some() { 204 } else { 201 }))
 }

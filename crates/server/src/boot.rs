@@ -24,7 +24,7 @@ use identity::oauth2::OAuth2;
 use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
 use listener::{Endpoint, StartError};
 use management::{
-    HTTP, Management, Metrics, MetricsOptions, PROMETHEUS, StopApplication, WebClients, admin_socket,
+    HTTP, Management, Members, Metrics, MetricsOptions, PROMETHEUS, StopApplication, WebClients, admin_socket,
 };
 use pid_file::PidFile;
 use service::Service;
@@ -163,12 +163,13 @@ fn serve(
         log.publish(&broker)?;
     }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
-    let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
+    let own = config.node_name.to_string();
+    let members = cluster.as_ref().map(|cluster| cluster::members(cluster, &own));
+    let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]), members.clone())?;
     let mut open = gateway.endpoints().to_vec();
     open.extend_from_slice(metrics.as_ref().map(Metrics::endpoints).unwrap_or_default());
     let mut options = management_options(config, log, endpoints.of(&[HTTP]), open.clone());
-    let own = config.node_name.to_string();
-    options.members = cluster.as_ref().map(|cluster| cluster::members(cluster, &own));
+    options.members = members;
     options.settings = config::in_force(config, settings).into();
     options.web_clients = web_clients(config, &gateway);
     let caller = stop.caller();
@@ -318,6 +319,7 @@ fn open_metrics(
     config: &Config,
     broker: &Arc<Broker>,
     endpoints: Vec<Endpoint>,
+    members: Option<Members>,
 ) -> Result<Option<Metrics>, StartError> {
     let settings = &config.prometheus;
     if !settings.listener.enabled {
@@ -330,6 +332,7 @@ fn open_metrics(
         object_limit: settings.object_limit,
         node: config.node_name.to_string(),
         rabbitmq_version: compatible_version(),
+        members,
     };
     match Metrics::start(Arc::clone(broker), options) {
         Ok(metrics) => Ok(Some(metrics)),

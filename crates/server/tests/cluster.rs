@@ -214,18 +214,7 @@ fn ctl(scratch: &TempDir, number: usize, words: &[&str]) -> String {
 /// What this node shows of the queues q1 to q3, a consumer on the first node and a connection to the third.
 fn sees_all(node: &Node, pids: &[u32]) {
     // Figures are those of each queue's last turn.
-    let says = |path: &str, expected: &str| {
-        let mut said = String::new();
-        let deadline = Instant::now() + TIMEOUT;
-        while said != expected {
-            assert!(
-                Instant::now() < deadline,
-                "{}: {path}: {said} and not {expected}",
-                node.name
-            );
-            said = node.ask("GET", path, "").1;
-        }
-    };
+    let says = |path: &str, expected: &str| says(node, path, expected);
     says(
         "/queues?columns=name,messages,node",
         r#"[{"messages":1,"name":"q1","node":"n1@localhost"},{"messages":2,"name":"q2","node":"n2@localhost"},{"messages":3,"name":"q3","node":"n3@localhost"}]"#,
@@ -508,4 +497,250 @@ fn nodes_need_no_secret_where_both_ends_look_at_certificates() {
         why.contains("needs a secret that all of them know") && why.contains("fail_if_no_peer_cert = true"),
         "{why}"
     );
+}
+
+/// Waits until a node answers this.
+fn says(node: &Node, path: &str, expected: &str) {
+    let mut said = String::new();
+    let deadline = Instant::now() + TIMEOUT;
+    while said != expected {
+        let name = &node.name;
+        assert!(
+            Instant::now() < deadline,
+            "{name}: {path}: {said} and not {expected}"
+        );
+        said = node.ask("GET", path, "").1;
+    }
+}
+
+/// Publishes through a node; it is routed.
+fn publish(node: &Node, exchange: &str, key: &str) {
+    let message = format!(
+        r#"{{"properties":{{}},"routing_key":"{key}","payload":"kept","payload_encoding":"string"}}"#
+    );
+    let path = format!("/exchanges/%2F/{exchange}/publish");
+    let (status, said) = node.ask("POST", &path, &message);
+    assert!(status == 200 && said.contains("true"), "{said}");
+}
+
+fn bind(node: &Node, exchange: &str, queue: &str, key: &str) {
+    let path = format!("/bindings/%2F/e/{exchange}/q/{queue}");
+    let (status, said) = node.ask("POST", &path, &format!("{{\"routing_key\":\"{key}\"}}"));
+    assert_eq!(status, 201, "{said}");
+}
+
+/// What happens on any node is told to a queue of the first one, once.
+fn events_are_told_once(nodes: &[Node]) {
+    nodes[0].put("/queues/%2F/events", r#"{"durable":true}"#);
+    for key in ["vhost.created", "vhost.deleted", "connection.created"] {
+        bind(&nodes[0], "amq.rabbitmq.event", "events", key);
+    }
+    nodes[2].put("/vhosts/shop", "{}");
+    let _client = Client::connect(&nodes[1]);
+    says(
+        &nodes[1],
+        "/queues/%2F/events?columns=messages",
+        r#"{"messages":2}"#,
+    );
+    // Who would have told it once more has done so before this.
+    assert_eq!(nodes[1].ask("DELETE", "/vhosts/shop", "").0, 204);
+    says(
+        &nodes[1],
+        "/queues/%2F/events?columns=messages",
+        r#"{"messages":3}"#,
+    );
+    let get = r#"{"count":10,"ackmode":"ack_requeue_false","encoding":"auto"}"#;
+    let (_, got) = nodes[2].ask("POST", "/queues/%2F/events/get", get);
+    for key in ["vhost.created", "vhost.deleted", "connection.created"] {
+        assert_eq!(
+            got.matches(&format!("\"routing_key\":\"{key}\"")).count(),
+            1,
+            "{got}"
+        );
+    }
+    assert_eq!(
+        got.matches("\"user_who_performed_action\":\"guest\"").count(),
+        3,
+        "{got}"
+    );
+}
+
+/// The firehose is turned on everywhere, and counts of an exchange are those of all nodes.
+fn messages_are_seen_wherever_they_pass(nodes: &[Node]) {
+    let traced = |on: bool| {
+        for node in nodes {
+            says(
+                node,
+                "/vhosts/%2F?columns=tracing",
+                &format!("{{\"tracing\":{on}}}"),
+            );
+        }
+    };
+    nodes[0].put("/queues/%2F/copies", r#"{"durable":true}"#);
+    bind(&nodes[0], "amq.rabbitmq.trace", "copies", "publish.amq.fanout");
+    nodes[1].put("/leveret/trace/%2F", "");
+    traced(true);
+    nodes[1].put("/queues/%2F/all", r#"{"durable":true}"#);
+    bind(&nodes[0], "amq.fanout", "all", "");
+    publish(&nodes[2], "amq.fanout", "");
+    says(
+        &nodes[0],
+        "/queues/%2F/copies?columns=messages",
+        r#"{"messages":1}"#,
+    );
+    assert_eq!(nodes[2].ask("DELETE", "/leveret/trace/%2F", "").0, 204);
+    traced(false);
+    publish(&nodes[0], "amq.fanout", "");
+    publish(&nodes[1], "amq.fanout", "");
+    for node in nodes {
+        says(
+            node,
+            "/exchanges/%2F/amq.fanout?columns=message_stats.publish_in",
+            r#"{"message_stats":{"publish_in":3}}"#,
+        );
+        for list in [
+            "",
+            "&sort=message_stats.publish_in&sort_reverse=true&page=1",
+            "&name=fan&page=1",
+        ] {
+            let path = format!("/exchanges/%2F?columns=name,message_stats.publish_out{list}");
+            let (_, told) = node.ask("GET", &path, "");
+            let expected = r#"{"message_stats":{"publish_out":3},"name":"amq.fanout"}"#;
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}
+
+/// Messages of a queue of the first node are moved, copied and deleted through others, by who may do that.
+fn messages_are_moved_through_any_node(nodes: &[Node]) {
+    nodes[0].put("/queues/%2F/from", r#"{"durable":true}"#);
+    nodes[1].put("/queues/%2F/to", r#"{"durable":true}"#);
+    (0..130).for_each(|_| publish(&nodes[0], "amq.default", "from"));
+    says(
+        &nodes[2],
+        "/queues/%2F/from?columns=messages",
+        r#"{"messages":130}"#,
+    );
+    let act = |node: &Node, action: &str, count: u64| {
+        let body =
+            format!(r#"{{"action":"{action}","exchange":"amq.default","routing_key":"to","count":{count}}}"#);
+        node.ask("POST", "/leveret/queues/%2F/from/messages", &body)
+    };
+    let (status, told) = act(&nodes[2], "move", 120);
+    assert!(status == 200 && told.contains("\"moved\":120"), "{told}");
+    assert!(
+        told.contains("\"left\":10") && told.contains("\"refused\":0"),
+        "{told}"
+    );
+    let (_, told) = act(&nodes[1], "copy", 5);
+    assert!(told.contains("\"moved\":5"), "{told}");
+    let (_, told) = act(&nodes[2], "delete", 1000);
+    assert!(
+        told.contains("\"deleted\":10") && told.contains("\"next\":null"),
+        "{told}"
+    );
+    says(
+        &nodes[2],
+        "/queues/%2F/from?columns=messages",
+        r#"{"messages":0}"#,
+    );
+    says(
+        &nodes[0],
+        "/queues/%2F/to?columns=messages",
+        r#"{"messages":125}"#,
+    );
+
+    nodes[1].put("/users/reader", r#"{"password":"r","tags":"management"}"#);
+    nodes[1].put(
+        "/permissions/%2F/reader",
+        r#"{"configure":"","write":"","read":".*"}"#,
+    );
+    publish(&nodes[0], "amq.default", "from");
+    let body = r#"{"action":"move","exchange":"amq.default","routing_key":"to"}"#;
+    let path = "/leveret/queues/%2F/from/messages";
+    let (status, told) = nodes[2].ask_as("cmVhZGVyOnI=", "POST", path, body);
+    assert!(
+        status == 401 && told.contains("ACCESS_REFUSED"),
+        "{status} {told}"
+    );
+    says(
+        &nodes[2],
+        "/queues/%2F/from?columns=messages",
+        r#"{"messages":1}"#,
+    );
+
+    let mut reader = Client::log_in(&nodes[0], "reader", "r");
+    assert_eq!(nodes[2].ask("DELETE", "/users/reader", "").0, 204);
+    let close = reader.read(10, 50);
+    assert!(
+        String::from_utf8_lossy(&close).contains("user 'reader' is deleted"),
+        "{close:?}"
+    );
+}
+
+/// Of a queue with one consumer at a time each node says which of those of all nodes that is.
+fn the_active_consumer_is_known(nodes: &[Node]) {
+    let arguments = r#"{"durable":true,"arguments":{"x-single-active-consumer":true}}"#;
+    nodes[1].put("/queues/%2F/single", arguments);
+    let (mut first, mut second) = (Client::connect(&nodes[0]), Client::connect(&nodes[2]));
+    first.consume("single", "first");
+    second.consume("single", "second");
+    for node in nodes {
+        says(
+            node,
+            "/consumers?columns=consumer_tag,active,activity_status&sort=consumer_tag",
+            r#"[{"active":true,"activity_status":"single_active","consumer_tag":"first"},{"active":false,"activity_status":"waiting","consumer_tag":"second"}]"#,
+        );
+        says(
+            node,
+            "/queues/%2F/single?columns=single_active_consumer_tag,exclusive_consumer_tag",
+            r#"{"exclusive_consumer_tag":null,"single_active_consumer_tag":"first"}"#,
+        );
+    }
+}
+
+/// What is one node's is told by any other one.
+fn one_node_is_asked_through_another(nodes: &[Node]) {
+    for path in [
+        "/leveret/times",
+        "/leveret/logs",
+        "/leveret/audit",
+        "/leveret/config",
+        "/leveret/message-sizes",
+    ] {
+        assert_eq!(
+            nodes[0].ask("GET", &format!("{path}?node=n3@localhost"), "").0,
+            200,
+            "{path}"
+        );
+        assert_eq!(
+            nodes[0].ask("GET", &format!("{path}?node=n4@localhost"), "").0,
+            404,
+            "{path}"
+        );
+    }
+    let named = |node: &Node| node.ask("GET", "/leveret/config?node=n3@localhost", "").1;
+    assert!(named(&nodes[0]).contains("\"value\":\"n3@localhost\""));
+    assert_eq!(named(&nodes[0]), named(&nodes[2]));
+    assert_eq!(nodes[0].ask("GET", "/nodes/n2@localhost/memory/ets", "").0, 200);
+    let (_, told) = nodes[2].ask("GET", "/nodes?columns=catalog.leads,catalog.leader", "");
+    assert_eq!(told.matches("\"leads\":true").count(), 1, "{told}");
+    assert_eq!(told.matches("\"leader\":\"n").count(), 3, "{told}");
+}
+
+#[test]
+fn what_people_do_and_look_for_is_the_same_through_any_node() {
+    let scratch = TempDir::new().unwrap();
+    let mut nodes = three(&scratch);
+    for node in &mut nodes {
+        let setting = ["-s", "event_exchange.vhost=/"];
+        node.args.extend(setting.map(str::to_owned));
+    }
+    start(&mut nodes);
+    wait("all run", || nodes.iter().all(|node| node.running() == 3));
+    events_are_told_once(&nodes);
+    messages_are_seen_wherever_they_pass(&nodes);
+    messages_are_moved_through_any_node(&nodes);
+    the_active_consumer_is_known(&nodes);
+    one_node_is_asked_through_another(&nodes);
 }

@@ -4,7 +4,7 @@ use super::ledger::Ledger;
 use crate::cluster::network::{Network, Said};
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
-use broker::groups::catalog::{CatalogMember, Follower, SharedCatalog};
+use broker::groups::catalog::{CatalogMember, Follower, OwnRequest, SharedCatalog};
 use broker::groups::{Hosted, Identity, Member, News};
 use bytes::Bytes;
 use catalog::View;
@@ -36,7 +36,7 @@ impl Told {
 }
 
 impl Follower for Told {
-    fn happened(&self, happened: &[Happened]) {
+    fn happened(&self, happened: &[Happened], _: &[Option<OwnRequest>]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for happened in happened {
             self.ledger.happened(seen.0, happened);

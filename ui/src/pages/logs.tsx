@@ -63,7 +63,7 @@ const PACE = 1;
 export function Logs({ audit }: { audit: boolean }) {
   const query = place.use().query;
   const asked = new URLSearchParams({ count: query.get("count") ?? "100" });
-  for (const name of ["level", "area", "text"]) if (query.get(name)) asked.set(name, query.get(name)!);
+  for (const name of ["node", "level", "area", "text"]) if (query.get(name)) asked.set(name, query.get(name)!);
   const [held, setHeld] = useState(false);
   const path = `/leveret/${audit ? "audit" : "logs"}?${asked}`;
   const answer = useApi<LogBody>(path, PACE);
@@ -72,6 +72,8 @@ export function Logs({ audit }: { audit: boolean }) {
   if (!held || !kept.current) kept.current = answer.value;
   const body = held ? kept.current : answer.value;
   const lines = body?.lines ?? [];
+  const node = query.get("node");
+  const of = (page: string) => href(page) + (node ? `?node=${encodeURIComponent(node)}` : "");
   return (
     <>
       <Head title={audit ? "Audit trail" : "Log"}>
@@ -80,11 +82,11 @@ export function Logs({ audit }: { audit: boolean }) {
         </button>
       </Head>
       <div class="tabs" role="group" aria-label="Which lines">
-        <a class="tab" href={href("logs")} aria-current={audit ? undefined : "page"}>
+        <a class="tab" href={of("logs")} aria-current={audit ? undefined : "page"}>
           Log
         </a>
         {isAdministrator() && (
-          <a class="tab" href={href("audit")} aria-current={audit ? "page" : undefined}>
+          <a class="tab" href={of("audit")} aria-current={audit ? "page" : undefined}>
             Audit trail
           </a>
         )}
@@ -109,8 +111,16 @@ export function Logs({ audit }: { audit: boolean }) {
   );
 }
 
+/** All nodes of the cluster, and the one that these pages come from. */
+function useNodes(): { names: string[]; own: string | undefined } {
+  const nodes = useApi<{ name: string }[]>("/nodes?columns=name").value;
+  const own = useApi<{ node?: string }>("/overview?columns=node").value?.node;
+  return { names: Array.isArray(nodes) ? nodes.map(({ name }) => name) : [], own };
+}
+
 function Filter({ audit, areas, query }: { audit: boolean; areas: string[]; query: URLSearchParams }) {
   const [text, setText] = useTyped("text");
+  const { names, own } = useNodes();
   const choice = (label: string, name: string, options: [string, string][]) => (
     <select aria-label={label} value={query.get(name) ?? ""} onChange={(event) => show({ [name]: event.currentTarget.value })}>
       {options.map(([value, words]) => (
@@ -123,6 +133,7 @@ function Filter({ audit, areas, query }: { audit: boolean; areas: string[]; quer
   return (
     <div class="filter">
       <input type="search" aria-label="Search in lines" placeholder={audit ? "Search: a user, a queue, DELETE…" : "Search in lines"} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      {names.length > 1 && choice("Node", "node", [["", own ?? "This node"], ...names.filter((name) => name !== own).map((name): [string, string] => [name, name])])}
       {choice("Level", "level", [["", "All levels"], ["error", "Errors"], ["warning", "Warnings and above"], ["info", "Info and above"]])}
       {!audit && choice("Area", "area", [["", "All areas"], ...areas.map((area): [string, string] => [area, area])])}
       {choice("Lines", "count", [["", "100 lines"], ["500", "500 lines"]])}

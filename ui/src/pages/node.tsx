@@ -11,6 +11,7 @@ import { isAdministrator } from "../session";
 import { samples, useRange, useTrail } from "../trail";
 import type { Range } from "../samples";
 import { Budgets, type NodeBody } from "./overview";
+import { Times } from "./times";
 
 interface NodeDetail extends NodeBody {
   os_pid?: string;
@@ -25,6 +26,16 @@ interface NodeDetail extends NodeBody {
   log_files?: string[];
   cluster_links?: ClusterLink[];
   being_drained?: boolean;
+  catalog?: Standing;
+}
+
+/** How a node stands in the group of nodes that decides about definitions. */
+interface Standing {
+  leader?: string | null;
+  leads?: boolean;
+  term?: number;
+  applied?: number;
+  fresh?: boolean;
 }
 
 interface ClusterLink {
@@ -57,12 +68,42 @@ export function NodePage() {
       </>
     );
   }
+  // Nobody has applied more changes than have been decided; who has applied fewer is behind.
+  const decided = Math.max(0, ...nodes.map((node) => node.catalog?.applied ?? 0));
   return (
     <>
+      {nodes.length > 1 && <Members nodes={nodes} decided={decided} />}
       {nodes.map((node) => (
         <One key={node.name} node={node} range={range} asked={nodes.length === 1 || node.name === asked} />
       ))}
-      {isAdministrator() && <Configuration node={nodes.length > 1 ? asked : undefined} />}
+      {isAdministrator() && <Configuration names={nodes.map(({ name }) => name)} own={asked} />}
+    </>
+  );
+}
+
+/** Who is of the cluster, who leads the group that decides about definitions, and who is behind. */
+function Members({ nodes, decided }: { nodes: NodeDetail[]; decided: number }) {
+  return (
+    <>
+      <Head title="Nodes" />
+      <div class="cards">
+        <Card title="Definitions">
+          <Facts rows={nodes.map((node) => [node.name, <Stands key={node.name} node={node} decided={decided} />])} />
+        </Card>
+      </div>
+    </>
+  );
+}
+
+function Stands({ node, decided }: { node: NodeDetail; decided: number }) {
+  if (node.running === false) return <Badge tone="bad">not running</Badge>;
+  const standing = node.catalog;
+  if (!standing) return <Badge tone="bad">no answer</Badge>;
+  const behind = decided - (standing.applied ?? 0);
+  return (
+    <>
+      {standing.leads && <Badge tone="good">leads</Badge>} {standing.fresh === false && <Badge tone="bad">reaches no majority</Badge>}{" "}
+      {behind > 0 ? `${count(behind)} changes behind` : "in step"}, term {count(standing.term)}
     </>
   );
 }
@@ -112,6 +153,7 @@ function One({ node, range, asked }: { node: NodeDetail; range: Range; asked: bo
           <Chart title="Churn" trail={churn} unit="rate" />
         </Card>
       </div>
+      <Times path="/leveret/times" node={asked ? undefined : node.name} />
       <div class="cards">
         <Budgets node={node} />
         <MemoryByUse name={node.name} />
@@ -247,16 +289,27 @@ const SETTINGS: Column<Setting>[] = [
 ];
 
 /** The configuration in force: at first what somebody has set. It changes with a start only. */
-function Configuration({ node }: { node: string | undefined }) {
-  const { value } = useApi<Setting[]>("/leveret/config");
+function Configuration({ names, own }: { names: string[]; own: string | undefined }) {
+  const [chosen, setChosen] = useState<string>();
+  const node = chosen ?? own;
+  const { value } = useApi<Setting[]>(node === undefined ? null : `/leveret/config?node=${encodeURIComponent(node)}`);
   const [all, setAll] = useState(false);
   const [text, setText] = useState("");
   if (!Array.isArray(value)) return null;
   const wanted = text.trim().toLowerCase();
   const rows = value.filter((row) => (all || wanted !== "" || row.source !== "default") && `${row.key} ${row.value}`.toLowerCase().includes(wanted));
   return (
-    <Card title={node ? `Effective configuration of ${node}` : "Effective configuration"}>
+    <Card title={names.length > 1 ? `Effective configuration of ${node}` : "Effective configuration"}>
       <div class="filter">
+        {names.length > 1 && (
+          <select aria-label="Node" value={node} onChange={(event) => setChosen(event.currentTarget.value)}>
+            {names.map((name) => (
+              <option key={name} value={name} selected={name === node}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
         <input type="search" aria-label="Search in the configuration" placeholder="Search keys and values" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <Check label={`Show all ${count(value.length)} keys with their defaults`} value={all} onChange={setAll} />
       </div>

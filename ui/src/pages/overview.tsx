@@ -102,6 +102,9 @@ export function Overview() {
         </Card>
       </div>
       <Losses of={body} range={range} />
+      {isMonitor() && Array.isArray(nodes.value) && nodes.value.length > 1 && (
+        <p class="muted">Latencies, changes and warnings are those of {body.node}. Those of other nodes stand on the pages Node and Log.</p>
+      )}
       {isMonitor() && <Times path="/leveret/times" />}
       <div class="charts">
         {isAdministrator() && <Lately path="/leveret/audit?count=6" title="Latest changes" to="audit" none="Nothing was changed through the HTTP API since the node started." />}

@@ -17,10 +17,10 @@ const TITLES: [string, string][] = [
   ["log_sync", "Log sync"],
 ];
 
-/** A chart of each sort of time of which there is something; nothing, if there is none. */
-export function Times({ path }: { path: string }) {
+/** A chart of each sort of time of which there is something; nothing, if there is none. `node`: as another one than this has timed it. */
+export function Times({ path, node }: { path: string; node?: string }) {
   const [range] = useRange();
-  const { value } = useApi<TimesBody>(`${path}?age=${range.age}`);
+  const { value } = useApi<TimesBody>(`${path}?age=${range.age}${node === undefined ? "" : `&node=${encodeURIComponent(node)}`}`);
   if (!value) return null;
   const known = TITLES.filter(([name]) => (value[name]?.length ?? 0) > 0);
   if (known.length === 0) return null;

@@ -6,7 +6,6 @@
 use crate::administration::draft::Draft;
 use crate::broker::Broker;
 use crate::clients::access::Permissions;
-use crate::clients::close_reason::CloseReason;
 use catalog::{
     DeclareExchange, DeclareQueue, Destination, Name, NodeConnection, PasswordHash, PasswordHashing, Refusal,
     Request, View, WantedBinding,
@@ -115,6 +114,12 @@ impl<'a> Administrator<'a> {
         self.draft.is_none()
     }
 
+    /// True if nobody else ends connections when a change is made: where several nodes decide, each of them does when it hears
+    /// of it.
+    fn ends_connections(&self) -> bool {
+        self.is_real() && self.broker.shared_catalog().is_none()
+    }
+
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -147,15 +152,9 @@ impl<'a> Administrator<'a> {
     pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
         let name: Name = vhost.into();
         self.change(Request::DeleteVhost { name })?;
-        if !self.is_real() {
-            return Ok(());
+        if self.ends_connections() {
+            self.broker.vhost_is_gone(vhost);
         }
-        self.broker
-            .sessions()
-            .close(&CloseReason::VhostDeleted(vhost.to_owned()), |open| {
-                *open.vhost == *vhost
-            });
-        self.broker.firehose().forget(vhost);
         Ok(())
     }
 
@@ -184,14 +183,9 @@ impl<'a> Administrator<'a> {
     pub fn delete_user(&self, user: &str) -> Result<(), Refusal> {
         let name: Name = user.into();
         self.change(Request::DeleteUser { name })?;
-        if !self.is_real() {
-            return Ok(());
+        if self.ends_connections() {
+            self.broker.user_is_gone(user);
         }
-        self.broker
-            .sessions()
-            .close(&CloseReason::UserDeleted(user.to_owned()), |open| {
-                *open.user == *user
-            });
         Ok(())
     }
 
@@ -335,6 +329,7 @@ impl<'a> Administrator<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::close_reason::CloseReason;
     use crate::{Event, Options, Outbox};
     use std::sync::Arc;
 

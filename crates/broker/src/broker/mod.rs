@@ -30,7 +30,8 @@ use crate::queues::{Existing, JournalOf, Peers, Queue, Registry};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Sharing, Topology};
 use catalog::{Record, View};
-use model::{Index, Limits, Message, QueueId};
+use model::{ConsumerId, Index, Limits, Message, QueueId};
+use queue::NodeConsumer;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What recovery gives the broker.
@@ -344,6 +345,16 @@ impl Broker {
     /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.
     pub fn follow_peers(&self) {
         self.topology.follow_peers();
+    }
+
+    /// A consumer of this node's clients, as all nodes call it.
+    pub fn own_consumer(&self, consumer: ConsumerId) -> NodeConsumer {
+        self.topology.own_consumer(consumer)
+    }
+
+    /// Whose consumer it is that a queue of this node knows by this name.
+    pub fn whose_consumer(&self, queue: QueueId, consumer: ConsumerId) -> NodeConsumer {
+        self.topology.whose_consumer(queue, consumer)
     }
 
     /// What exists now: an immutable snapshot, cheap to take.

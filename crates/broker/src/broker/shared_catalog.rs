@@ -1,11 +1,12 @@
 //! A broker follows what several nodes decide.
 
 use super::Broker;
+use crate::clients::close_reason::CloseReason;
 use crate::groups::NodeId;
-use crate::groups::catalog::Follower;
-use crate::groups::membership::{Companion, Peer, drained, peers};
-use catalog::View;
+use crate::groups::catalog::{Follower, OwnRequest};
+use crate::groups::membership::{CATALOG_GROUP, Companion, Peer, drained, peers};
 use catalog::shared::{Contents, Happened};
+use catalog::{Record, View};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -74,10 +75,71 @@ impl CatalogFollower {
     }
 }
 
+/// How a node stands among those that decide what exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogStanding {
+    /// Who leads, by its name, if that is known.
+    pub leader: Option<String>,
+    /// It is this node.
+    pub leads: bool,
+    /// The term that this node knows of.
+    pub term: u64,
+    /// How many requests are decided for good, as far as this node knows, and how many of them it has applied.
+    pub committed: u64,
+    pub applied: u64,
+    /// It may believe what it has applied: see [`Broker::is_stale`].
+    pub is_fresh: bool,
+}
+
+impl Broker {
+    /// How this node stands among those that decide what exists, if there are others.
+    pub fn catalog_standing(&self) -> Option<CatalogStanding> {
+        let shared = self.shared_catalog()?;
+        let status = self.groups().and_then(|groups| groups.status(CATALOG_GROUP))?;
+        let (committed, applied) = shared.versions();
+        let view = self.view();
+        let name =
+            |member: cluster::MemberId| view.node_name(catalog::NodeId(member.node.0.into())).to_owned();
+        Some(CatalogStanding {
+            leads: status.leader == Some(status.me),
+            leader: status.leader.map(name).filter(|name| !name.is_empty()),
+            term: status.term,
+            committed,
+            applied,
+            is_fresh: shared.is_fresh(),
+        })
+    }
+
+    /// The virtual host is deleted, through whichever node: nobody is connected to it any more.
+    pub(crate) fn vhost_is_gone(&self, vhost: &str) {
+        let reason = CloseReason::VhostDeleted(vhost.to_owned());
+        self.sessions().close(&reason, |open| *open.vhost == *vhost);
+        self.firehose().forget(vhost);
+    }
+
+    /// The user is deleted, through whichever node: nobody is connected in its name any more.
+    pub(crate) fn user_is_gone(&self, user: &str) {
+        let reason = CloseReason::UserDeleted(user.to_owned());
+        self.sessions().close(&reason, |open| *open.user == *user);
+    }
+
+    fn follow_end(&self, record: &Record) {
+        match record {
+            Record::VhostDeleted { name } => self.vhost_is_gone(name),
+            Record::UserDeleted { name } => self.user_is_gone(name),
+            _ => {}
+        }
+    }
+}
+
 impl Follower for CatalogFollower {
-    fn happened(&self, happened: &[Happened]) {
+    fn happened(&self, happened: &[Happened], own: &[Option<OwnRequest>]) {
         if let Some(last) = happened.last() {
-            self.follow(&last.view, |broker| broker.topology().take_over(happened));
+            self.follow(&last.view, |broker| {
+                broker.topology().take_over(happened, own);
+                let records = happened.iter().flat_map(|it| &it.records);
+                records.for_each(|record| broker.follow_end(record));
+            });
         }
     }
 

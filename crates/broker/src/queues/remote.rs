@@ -4,7 +4,8 @@ use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
 use catalog::NodeId;
-use model::{Incarnation, Message, QueueId};
+use model::{ConsumerId, Incarnation, Message, QueueId};
+use queue::NodeConsumer;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ pub trait Peers: Debug + Send + Sync {
 
     /// This start of this node, as addresses for direct replies name it; `None` if nobody else answers its clients.
     fn own(&self) -> Option<Incarnation> {
+        None
+    }
+
+    /// Whose consumer it is that a queue of this node knows by this name; `None` if it is none of another node.
+    fn consumer(&self, _queue: QueueId, _consumer: ConsumerId) -> Option<NodeConsumer> {
         None
     }
 

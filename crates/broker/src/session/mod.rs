@@ -512,6 +512,16 @@ impl Session {
         Ok(exchange)
     }
 
+    /// Nothing, if this session may publish to this exchange with this key.
+    ///
+    /// # Errors
+    /// No permission, or there is no such exchange for clients.
+    pub fn may_publish(&self, exchange: &str, key: &[u8]) -> Result<(), Refusal> {
+        let view = self.broker.view();
+        let exchange = self.exchange_to_publish(&view, exchange.as_bytes())?;
+        self.check_key(Verb::Write, exchange, key)
+    }
+
     /// What a consumer of this queue asks for by its arguments. What a missing queue would say to them, classic ones do.
     ///
     /// # Errors

@@ -174,8 +174,10 @@ impl Topology {
         self.node.log.append_with(std::iter::once(deleted), forget);
     }
 
+    /// Counts what became of a queue on the node where it lives, and not once more on each other one.
     fn count(&self, known: &catalog::Queue, which: impl FnOnce(&Churn) -> &AtomicU64) {
-        if let Some(told) = self.told.get().filter(|_| known.kind.is_of_clients()) {
+        let counts = known.kind.is_of_clients() && self.is_here(known);
+        if let Some(told) = self.told.get().filter(|_| counts) {
             Churn::more(which(told.stats.churn()));
         }
     }

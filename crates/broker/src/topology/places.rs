@@ -4,6 +4,8 @@ use super::Topology;
 use crate::clients::alarms::AlarmReason;
 use crate::queues::{Handle, Peers};
 use catalog::{ExchangeKind, Node, NodeId, Refusal, Request};
+use model::{ConsumerId, Incarnation, QueueId};
+use queue::NodeConsumer;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -89,6 +91,19 @@ impl Topology {
         if let Some(peers) = self.peers.get() {
             peers.alarm(reason);
         }
+    }
+
+    /// See [`crate::Broker::whose_consumer`].
+    pub fn whose_consumer(&self, queue: QueueId, consumer: ConsumerId) -> NodeConsumer {
+        let elsewhere = self.peers.get().and_then(|peers| peers.consumer(queue, consumer));
+        elsewhere.unwrap_or_else(|| self.own_consumer(consumer))
+    }
+
+    /// See [`crate::Broker::own_consumer`].
+    pub fn own_consumer(&self, consumer: ConsumerId) -> NodeConsumer {
+        let own = self.peers.get().and_then(|peers| peers.own());
+        let node = own.unwrap_or(Incarnation(0));
+        NodeConsumer { node, consumer }
     }
 
     /// See [`crate::Broker::follow_peers`].

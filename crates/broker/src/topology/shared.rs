@@ -2,8 +2,10 @@
 //! over from there.
 
 use super::follow::Orders;
+use super::happenings::Watch;
 use super::{CatalogLeader, Question, Topology, no_answer};
-use crate::groups::catalog::{CatalogLinks, CatalogMember, Checkpoint, Follower, SharedCatalog};
+use crate::events::Happening;
+use crate::groups::catalog::{CatalogLinks, CatalogMember, Checkpoint, Follower, OwnRequest, SharedCatalog};
 use crate::groups::handover::{self, Contents as Written};
 use crate::groups::{Identity, NodeGroups, member_journal};
 use crate::node::promise::{Batches, Promise};
@@ -35,10 +37,11 @@ const BEHIND: Index = 2;
 struct Leader(Arc<SharedCatalog>);
 
 impl CatalogLeader for Leader {
-    fn ask(&self, _user: Option<Arc<str>>, request: Vec<u8>, question: Arc<Question>) {
+    fn ask(&self, user: Option<Arc<str>>, request: Vec<u8>, question: Arc<Question>) {
+        let reply = move |said| question.answer(said);
         match Request::decode(&request) {
-            Some(request) => self.0.ask(request, Box::new(move |said| question.answer(said))),
-            None => question.answer(Err(no_answer())),
+            Some(request) => self.0.ask_for(user, request, Box::new(reply)),
+            None => reply(Err(no_answer())),
         }
     }
 }
@@ -133,13 +136,21 @@ impl Topology {
         self.shared.get().is_some_and(|shared| !shared.is_fresh())
     }
 
-    /// Takes over what several nodes have decided: what exists now, and what follows from it.
-    pub fn take_over(&self, happened: &[Happened]) {
+    /// Takes over what several nodes have decided: what exists now, and what follows from it. What this node has asked for is
+    /// told here, to those who watch, and nowhere else.
+    pub fn take_over(&self, happened: &[Happened], own: &[Option<OwnRequest>]) {
         let Some(last) = happened.last() else { return };
         let mut orders = Orders::default();
         let all = happened.iter().flat_map(|it| &it.orders);
         all.for_each(|effect| orders.take(effect.clone()));
-        self.go_on_with(orders, last.view.clone());
+        let watched = self.watched();
+        let told = watched.map(|_| to_tell(&self.view(), happened, own));
+        let gone = self.carry_out(&mut orders, &last.view);
+        drop(self.publish(last.view.clone()));
+        if let Some((events, told)) = watched.zip(told) {
+            told.into_iter().for_each(|it| events.happened(|| it));
+        }
+        self.finish(orders, gone);
     }
 
     /// Takes over what exists where it is not known what led to it.
@@ -174,4 +185,25 @@ impl Topology {
         drop(self.publish(view));
         self.finish(orders, gone);
     }
+}
+
+/// What happened by this node's requests; `before` existed when the first one was decided.
+fn to_tell(before: &Arc<View>, happened: &[Happened], own: &[Option<OwnRequest>]) -> Vec<Happening> {
+    let mut told = Vec::new();
+    let views = happened.iter().map(|it| Arc::new(it.view.clone()));
+    let before = std::iter::once(before.clone()).chain(views);
+    for ((it, own), before) in happened.iter().zip(own).zip(before) {
+        let Some(own) = own.as_ref().filter(|_| !it.records.is_empty()) else {
+            continue;
+        };
+        let mut watch = Watch::new(before, own.actor.clone());
+        it.records.iter().for_each(|record| watch.record(record));
+        for order in &it.orders {
+            if let Effect::StopQueue(queue) = order {
+                watch.queue_deleted(queue);
+            }
+        }
+        told.extend(watch.into_happenings());
+    }
+    told
 }

@@ -5,6 +5,7 @@
 use super::family::Metric;
 use super::page::{Number, Page, Type, labels};
 use super::pages::{Endpoint, PageQuery};
+use crate::options::{Member, Members};
 use broker::Broker;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ pub struct Collector<'a> {
     pub(super) wanted: &'a PageQuery,
     /// So many objects of a kind are shown at most.
     pub(super) limit: usize,
+    /// The members of the cluster, this node among them; none if it is alone.
+    pub(super) members: Vec<Member>,
     /// How many of each kind were not.
     left_out: BTreeMap<&'static str, usize>,
     /// What was written.
@@ -29,6 +32,8 @@ pub struct Identity {
     pub rabbitmq_version: String,
     /// When it started, in seconds since 1970.
     pub started: u64,
+    /// Who is of the node's cluster, if it is one of several.
+    pub members: Option<Members>,
 }
 
 /// One object: its labels, and what is written after them for each metric of a family.
@@ -36,13 +41,14 @@ pub(super) type Rows<const N: usize> = Vec<(String, [Number; N])>;
 
 impl<'a> Collector<'a> {
     /// For an empty page.
-    pub fn new(broker: &'a Broker, wanted: &'a PageQuery, limit: usize, page: Page) -> Self {
+    pub fn new(broker: &'a Broker, wanted: &'a PageQuery, limit: usize, members: Vec<Member>) -> Self {
         Self {
             broker,
             wanted,
             limit,
+            members,
             left_out: BTreeMap::new(),
-            page,
+            page: Page::default(),
         }
     }
 

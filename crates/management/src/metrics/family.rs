@@ -353,6 +353,65 @@ pub const PEERS: [Metric; 1] = [(
     "Number of peers in the cluster the current node cannot reach.",
 )];
 
+/// The links of a node with another one. Their names have no other beginning on any page.
+pub const LINKS: [Metric; 6] = [
+    ("leveret_link_up", Gauge, "Whether there is a link with the peer"),
+    (
+        "leveret_link_round_trip_seconds",
+        Gauge,
+        "Round trip of the last heartbeat of the lane for clients' work",
+    ),
+    (
+        "leveret_link_sent_bytes_total",
+        Counter,
+        "Bytes of frames that were sent to the peer",
+    ),
+    (
+        "leveret_link_received_bytes_total",
+        Counter,
+        "Bytes of frames that came from the peer",
+    ),
+    (
+        "leveret_link_backlog_bytes",
+        Gauge,
+        "Bytes that wait to be sent to the peer",
+    ),
+    (
+        "leveret_link_dropped_frames_total",
+        Counter,
+        "Frames for the peer that found no link, or no room",
+    ),
+];
+
+/// The group of nodes that decides what exists.
+pub const CATALOG: [Metric; 5] = [
+    (
+        "leveret_catalog_leader",
+        Gauge,
+        "Whether this node leads the group that decides about definitions: 1 on one node of the cluster",
+    ),
+    (
+        "leveret_catalog_term",
+        Gauge,
+        "The term of that group: it rises with each election",
+    ),
+    (
+        "leveret_catalog_version",
+        Gauge,
+        "How many changes this node has applied: the node with the highest number is not behind",
+    ),
+    (
+        "leveret_catalog_lag",
+        Gauge,
+        "How many changes this node knows to be committed and has not applied",
+    ),
+    (
+        "leveret_catalog_fresh",
+        Gauge,
+        "Whether this node reaches a majority, and so knows that it has missed no change",
+    ),
+];
+
 /// What happened on the node since its start, for one protocol.
 pub const GLOBAL: [Metric; 8] = [
     (

@@ -3,6 +3,7 @@
 use super::collect::Identity;
 use super::pages::{self, PageQuery};
 use crate::gzip;
+use crate::options::Members;
 use crate::query::Query;
 use crate::served::{self, Served};
 use crate::unread::{Reservation, Unread, Watched, Whole};
@@ -43,6 +44,8 @@ pub struct MetricsOptions {
     pub node: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
+    /// Who is of the node's cluster, if it is one of several.
+    pub members: Option<Members>,
 }
 
 /// The listener for Prometheus. It closes when dropped.
@@ -78,6 +81,7 @@ impl Metrics {
                 node: options.node,
                 rabbitmq_version: options.rabbitmq_version,
                 started: started(broker.status().uptime_ms),
+                members: options.members,
             },
             broker,
             path: options.path,

@@ -4,6 +4,7 @@ mod bindings;
 mod cluster;
 mod collect;
 mod family;
+mod links;
 mod listening;
 mod memory;
 mod node;

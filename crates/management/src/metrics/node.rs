@@ -42,10 +42,13 @@ impl Collector<'_> {
         }
         if self.wanted.endpoint != Endpoint::Detailed {
             let on = |alarm: bool| Number::Whole(alarm.into());
-            self.single(PEERS, [0_u64.into()], "");
+            let unreachable = self.members.iter().filter(|member| !member.is_running).count();
+            self.single(PEERS, [unreachable.into()], "");
             self.single(ALARMS, [on(status.memory_alarm), on(status.disk_alarm)], "");
             self.totals();
             self.own_work();
+            self.links();
+            self.catalog();
         }
     }
 

@@ -29,10 +29,11 @@ impl Collector<'_> {
         let wanted = all.filter(|queue| self.wanted.has_queue(&queue.vhost, &queue.name));
         let mut queues = Vec::new();
         let mut left_out = 0;
-        for queue in wanted {
+        // Other nodes show their own.
+        for queue in wanted.filter_map(|queue| self.broker.queues().here(queue.id)) {
             if queues.len() >= self.limit {
                 left_out += 1;
-            } else if let Some(queue) = self.broker.queues().here(queue.id) {
+            } else {
                 let labels = labels(&[("vhost", &queue.vhost), ("queue", &queue.name)]);
                 queues.push((labels, queue.status(), queue));
             }

@@ -1,7 +1,6 @@
 //! The pages: everything added up, everything by object, or the families that are asked for.
 
 use super::collect::Collector;
-use super::page::Page;
 use crate::query::Query;
 use broker::Broker;
 
@@ -88,7 +87,8 @@ impl PageQuery {
 
 /// Writes a page.
 pub fn write(broker: &Broker, node: &super::Identity, wanted: &PageQuery, limit: usize) -> Vec<u8> {
-    let mut collector = Collector::new(broker, wanted, limit, Page::default());
+    let members = node.members.as_ref().map(|members| (members.list)());
+    let mut collector = Collector::new(broker, wanted, limit, members.unwrap_or_default());
     collector.identity(node);
     if wanted.endpoint == Endpoint::Memory {
         collector.memory();

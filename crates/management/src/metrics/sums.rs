@@ -18,12 +18,12 @@ impl Collector<'_> {
             channels += 1;
             publishers += u64::from(channel.counts.messages.publish.get() > 0);
         }
-        let mut consumers = 0;
-        self.broker
-            .queues()
-            .for_each(|queue| consumers += queue.status().consumers);
-        // Not those that exchanges keep for themselves.
-        let queues: usize = self.broker.view().vhosts().map(|vhost| vhost.queue_count()).sum();
+        // Those of this node, which monitors add up over all nodes, and not those that exchanges keep for themselves.
+        let (mut consumers, mut queues) = (0, 0_u64);
+        self.broker.queues().for_each(|queue| {
+            consumers += queue.status().consumers;
+            queues += u64::from(queue.kind.is_of_clients());
+        });
         let values = [
             connections.len().into(),
             channels.into(),

@@ -125,11 +125,16 @@ impl Node {
 
     /// The status and the body of an answer of the HTTP API.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        // guest:guest
+        self.ask_as("Z3Vlc3Q6Z3Vlc3Q=", method, path, body)
+    }
+
+    /// The same for somebody with these credentials.
+    pub fn ask_as(&self, credentials: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut socket = TcpStream::connect(self.api.unwrap()).unwrap();
         let length = body.len();
-        // guest:guest
         let request = format!(
-            "{method} /api{path} HTTP/1.1\r\nhost: n\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\nconnection: close\r\n\
+            "{method} /api{path} HTTP/1.1\r\nhost: n\r\nauthorization: Basic {credentials}\r\nconnection: close\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         socket.write_all(request.as_bytes()).unwrap();
@@ -237,16 +242,25 @@ pub struct Client(pub TcpStream);
 impl Client {
     /// Logs in at a node and opens a channel.
     pub fn connect(node: &Node) -> Self {
-        Self::connect_as(node, b"")
+        Self::log_in(node, "guest", "guest")
+    }
+
+    /// The same as this user.
+    pub fn log_in(node: &Node, user: &str, password: &str) -> Self {
+        Self::connect_as(node, (user, password), b"")
     }
 
     /// The same, and hears of alarms.
     pub fn connect_hearing(node: &Node) -> Self {
-        Self::connect_as(node, b"\x0ccapabilitiesF\0\0\0\x15\x12connection.blockedt\x01")
+        Self::connect_as(
+            node,
+            ("guest", "guest"),
+            b"\x0ccapabilitiesF\0\0\0\x15\x12connection.blockedt\x01",
+        )
     }
 
-    /// With these properties of the client.
-    fn connect_as(node: &Node, properties: &[u8]) -> Self {
+    /// As this user, with these properties of the client.
+    fn connect_as(node: &Node, (user, password): (&str, &str), properties: &[u8]) -> Self {
         let (_, overview) = node.ask("GET", "/overview?columns=listeners", "");
         let own = format!("\"node\":\"{}\",\"port\":", node.name);
         let mut ports = overview.split(&own).skip(1);
@@ -257,7 +271,11 @@ impl Client {
         client.read(10, 10);
         let mut start_ok = (properties.len() as u32).to_be_bytes().to_vec();
         start_ok.extend_from_slice(properties);
-        start_ok.extend_from_slice(b"\x05PLAIN\0\0\0\x0c\0guest\0guest\x05en_US");
+        let response = format!("\0{user}\0{password}");
+        start_ok.extend_from_slice(b"\x05PLAIN\0\0\0");
+        start_ok.push(response.len() as u8);
+        start_ok.extend_from_slice(response.as_bytes());
+        start_ok.extend_from_slice(b"\x05en_US");
         client.call(0, 10, 11, &start_ok);
         client.read(10, 30);
         client.call(0, 10, 31, &[0x07, 0xff, 0, 2, 0, 0, 0, 0]);

@@ -34,11 +34,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Wea
 /// Who follows what is decided on this node. Called in the order of the decisions, by one thread at a time, without a lock that
 /// anybody needs who asks the catalog.
 pub trait Follower: Send + Sync {
-    /// These requests were decided.
-    fn happened(&self, happened: &[Happened]);
+    /// These requests were decided; in the same order, which of them were this node's.
+    fn happened(&self, happened: &[Happened], own: &[Option<OwnRequest>]);
 
     /// This exists now, and is not older than what was told before: some of what led to it was not told.
     fn resumed(&self, contents: &Contents);
+}
+
+/// A request of this node: one of its nodes tells what happens, and that is the one that asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnRequest {
+    /// Which user asked, if one did.
+    pub actor: Option<Arc<str>>,
 }
 
 /// The way to the other nodes' catalogs.
@@ -174,8 +181,13 @@ impl SharedCatalog {
     /// Has a request decided, behind those that were asked before. The reply comes once, on whatever thread: the answer, or a
     /// refusal if none is known after [`TIMEOUT_MS`]. That says nothing about what becomes of it.
     pub fn ask(&self, request: catalog::Request, reply: Reply) {
+        self.ask_for(None, request, reply);
+    }
+
+    /// The same for a user, if there is one.
+    pub fn ask_for(&self, actor: Option<Arc<str>>, request: catalog::Request, reply: Reply) {
         let now = self.now();
-        self.state().requests.ask(request, reply, now);
+        self.state().requests.ask(request, actor, reply, now);
         self.turn();
     }
 
@@ -203,6 +215,12 @@ impl SharedCatalog {
     /// What this node has applied: the number of requests that were decided.
     pub fn version(&self) -> u64 {
         self.state().version
+    }
+
+    /// How much of what is decided this node knows to be committed, and has applied.
+    pub fn versions(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.committed, state.version)
     }
 
     /// How many requests have no answer.
@@ -383,7 +401,8 @@ impl SharedCatalog {
         if happened.is_empty() {
             return;
         }
-        self.follower.happened(happened);
+        let own = self.state().own(happened);
+        self.follower.happened(happened, &own);
         let mut state = self.state();
         for happened in happened.drain(..) {
             state.happened(happened);
@@ -496,6 +515,16 @@ impl State {
         if self.gathered.len() < MOST_GATHERED {
             self.gathered.insert((asked.sender, asked.number), asked);
         }
+    }
+
+    /// Which of these requests were this node's.
+    fn own(&self, happened: &[Happened]) -> Vec<Option<OwnRequest>> {
+        let (requests, me) = (&self.requests, self.requests.sender());
+        let own = |it: &Happened| OwnRequest {
+            actor: requests.actor(it.number),
+        };
+        let asked = happened.iter().map(|it| (it.sender == me).then(|| own(it)));
+        asked.collect()
     }
 
     /// Who follows was told this.

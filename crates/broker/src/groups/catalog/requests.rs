@@ -5,6 +5,7 @@ use bytes::Bytes;
 use catalog::Refusal;
 use catalog::shared::{MOST_OPEN, Numbered, Said, Sender};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Who is told the answer; called without a lock.
 pub type Reply = Box<dyn FnOnce(Said) + Send>;
@@ -35,6 +36,7 @@ struct Reading {
 /// A request.
 struct Open {
     request: catalog::Request,
+    actor: Option<Arc<str>>,
     reply: Option<Reply>,
     asked_ms: u64,
     /// When it was sent last, to the node that decides now.
@@ -108,10 +110,11 @@ impl Requests {
         }
     }
 
-    /// Another one.
-    pub fn ask(&mut self, request: catalog::Request, reply: Reply, now_ms: u64) {
+    /// Another one, of this user if it is one's.
+    pub fn ask(&mut self, request: catalog::Request, actor: Option<Arc<str>>, reply: Reply, now_ms: u64) {
         self.open.push_back(Open {
             request,
+            actor,
             reply: Some(reply),
             asked_ms: now_ms,
             sent_ms: None,
@@ -156,6 +159,12 @@ impl Requests {
         if let Some(open) = open.filter(|open| open.decided.is_none()) {
             open.decided = Some((said, version));
         }
+    }
+
+    /// Who asked for this one, if it is not over.
+    pub fn actor(&self, number: u64) -> Option<Arc<str>> {
+        let at = number.checked_sub(self.first)?;
+        self.open.get(at as usize)?.actor.clone()
     }
 
     /// All changes up to this version are everywhere.
@@ -274,7 +283,7 @@ fn ends(binding: &catalog::WantedBinding) -> String {
 mod tests {
     use super::*;
     use catalog::{Answer, Request};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     fn vhost(name: &str) -> Request {
         Request::CreateVhost { name: name.into() }
@@ -302,7 +311,7 @@ mod tests {
         for name in ["a", "b"] {
             let heard = heard.clone();
             let reply = Box::new(move |said: Said| heard.lock().unwrap().push((name, said.is_ok())));
-            requests.ask(vhost(name), reply, 0);
+            requests.ask(vhost(name), None, reply, 0);
         }
         assert_eq!(numbers(&requests.send(0)), [(1, 1), (2, 1)]);
         assert_eq!(numbers(&requests.send(299)), []);
@@ -317,7 +326,7 @@ mod tests {
         requests.decided(2, Err(Refusal::DefaultExchange), 8);
         assert_eq!(told(&mut requests, 302), 1);
         assert_eq!(*heard.lock().unwrap(), [("a", true), ("b", true)]);
-        requests.ask(vhost("c"), Box::new(drop), 303);
+        requests.ask(vhost("c"), None, Box::new(drop), 303);
         assert_eq!(numbers(&requests.send(303)), [(3, 3)]);
     }
 
@@ -327,7 +336,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(None));
         let hears = heard.clone();
         let reply = Box::new(move |said: Said| *hears.lock().unwrap() = Some(said));
-        requests.ask(vhost("a"), reply, 10);
+        requests.ask(vhost("a"), None, reply, 10);
         requests.send(10);
         assert_eq!(told(&mut requests, 2_009), 0);
         assert_eq!(told(&mut requests, 2_010), 1);

@@ -6,6 +6,7 @@ use super::holdings::{ranges, take_of};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 use super::session::{ASKS_AFTER, Arrival, End};
 use crate::clients::outbox::{self, ChannelId, Outbox};
+use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use model::{Block, ConsumerId, Incarnation, Ranges};
 use queue::seq_set::SeqSet;
@@ -22,15 +23,22 @@ pub type Requests = Vec<Request<Ends>>;
 pub const CHANNEL: ChannelId = ChannelId(0);
 
 /// Numbers that are unique in a leader's term.
-#[derive(Debug, Default)]
-pub struct Numbers {
-    last: u64,
+pub enum Numbers {
+    /// This was the last one.
+    Own(u64),
+    /// Clients of this node reach the queue without sessions, and have theirs from there.
+    Shared(Arc<Node>),
 }
 
 impl Numbers {
     pub fn next(&mut self) -> u64 {
-        self.last += 1;
-        self.last
+        match self {
+            Self::Own(last) => {
+                *last += 1;
+                *last
+            }
+            Self::Shared(node) => node.number(),
+        }
     }
 }
 
@@ -665,15 +673,15 @@ impl Peer {
         let consumers: Vec<ConsumerId> = self.consumers.keys().copied().collect();
         consumers.into_iter().for_each(|id| self.cancel(id, requests));
         self.close();
-        self.recall(u64::MAX, Asked::Resolved { number: 0 }, requests, numbers);
-        numbers.last
+        self.recall(u64::MAX, Asked::Resolved { number: 0 }, requests, numbers)
     }
 
-    /// Asks the machine how the node stands: the answer comes when everything before it is on record.
-    fn recall(&mut self, from: u64, asked: Asked, requests: &mut Requests, numbers: &mut Numbers) {
+    /// Asks the machine how the node stands: the answer comes when everything before it is on record. Which question it is.
+    fn recall(&mut self, from: u64, asked: Asked, requests: &mut Requests, numbers: &mut Numbers) -> u64 {
         let reply = self.reply(asked, false, numbers);
-        let sender = self.node;
+        let (sender, outbox::Question(question)) = (self.node, reply.question);
         requests.push(Request::Recall { sender, from, reply });
+        question
     }
 
     fn reply(&mut self, asked: Asked, no_ack: bool, numbers: &mut Numbers) -> Reply {

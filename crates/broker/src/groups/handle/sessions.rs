@@ -4,8 +4,9 @@ use super::credit::Budget;
 use super::message::{Frame, ToLeader, ToNode};
 use super::peer::{Numbers, Peer, Phase, Requests};
 use super::session::ASKS_AFTER;
-use model::{Incarnation, Mutant};
-use queue::Request;
+use crate::node::Node;
+use model::{ConsumerId, Incarnation, Mutant};
+use queue::{NodeConsumer, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
@@ -54,7 +55,7 @@ impl Sessions {
             silent: nodes.iter().map(|node| (*node, 0)).collect(),
             asked: BTreeMap::new(),
             ended: Vec::new(),
-            numbers: Numbers::default(),
+            numbers: Numbers::Own(0),
             budget,
             asides: Vec::new(),
             waker: Waker::noop().clone(),
@@ -68,6 +69,13 @@ impl Sessions {
     #[must_use]
     pub fn woken_by(self, waker: Waker) -> Self {
         Self { waker, ..self }
+    }
+
+    /// Has consumers of other nodes numbered as this node's own are, which ask the queue directly. Before anybody has spoken.
+    #[must_use]
+    pub fn beside_clients_of(self, node: Arc<Node>) -> Self {
+        let numbers = Numbers::Shared(node);
+        Self { numbers, ..self }
     }
 
     /// Asks a node to speak; once a second until it does, since a frame may be lost.
@@ -237,6 +245,15 @@ impl Sessions {
     /// True if no node has anything to do with the queue.
     pub fn are_over(&self) -> bool {
         self.peers.is_empty() && self.ended.is_empty() && self.awaited.is_empty() && self.asked.is_empty()
+    }
+
+    /// Whose consumer it is that the queue's machine knows by this name.
+    pub fn consumer(&self, id: ConsumerId) -> Option<NodeConsumer> {
+        let mut peers = self.peers.iter();
+        peers.find_map(|(node, peer)| {
+            let (node, consumer) = (*node, *peer.names.get(&id)?);
+            Some(NodeConsumer { node, consumer })
+        })
     }
 
     /// What is to be sent, and to whom. Called after each turn of the machine, until it has nothing more to ask of it.

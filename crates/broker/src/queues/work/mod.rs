@@ -30,8 +30,9 @@ use crate::groups::{NodeId, RejectedFrames};
 use alarm::OwnAlarm;
 use bytes::Bytes;
 pub use frame::Envelope;
-use model::{BlockBuilder, Incarnation, Message, QueueId};
+use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId};
 use parked::Parked;
+use queue::NodeConsumer;
 use reached::Reached;
 use served::Served;
 use std::collections::{BTreeMap, HashMap};
@@ -387,6 +388,13 @@ impl Peers for Work {
 
     fn own(&self) -> Option<Incarnation> {
         Some(self.here.incarnation)
+    }
+
+    fn consumer(&self, queue: QueueId, consumer: ConsumerId) -> Option<NodeConsumer> {
+        let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
+        let served = all.get(&queue).cloned();
+        drop(all);
+        served?.consumer(consumer)
     }
 
     fn runs(&self, whose: Incarnation) -> bool {

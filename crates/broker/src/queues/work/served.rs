@@ -7,7 +7,8 @@ use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Budget, Frame, Requests, Sessions, ToLeader};
 use crate::queues::Queue;
-use model::{Incarnation, QueueId};
+use model::{ConsumerId, Incarnation, QueueId};
+use queue::NodeConsumer;
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
@@ -74,13 +75,14 @@ impl Served {
         let gone = gone.filter(|sender| start_of(*sender) < started(node_of(*sender)));
         requests.extend(gone.map(|incarnation| queue::Request::IncarnationEnded { incarnation }));
         queue.submit_all(requests);
+        let node = queue.node().clone();
         Arc::new_cyclic(|myself| {
             let waker = Waker::from(Arc::new(Knock(myself.clone())));
             Self {
                 queue,
                 here,
                 turned: Turned::new(Inner {
-                    sessions: sessions.woken_by(waker.clone()),
+                    sessions: sessions.woken_by(waker.clone()).beside_clients_of(node),
                     pressed: None,
                     waker,
                     deleted: 0,
@@ -120,6 +122,13 @@ impl Served {
             true => inner.deleted >= DELETED_FOR,
             false => inner.sessions.are_over() && inner.pressed.is_none(),
         })
+    }
+
+    /// Whose consumer it is that the queue knows by this name.
+    pub fn consumer(&self, id: ConsumerId) -> Option<NodeConsumer> {
+        let found = self.turned.look(|inner| inner.sessions.consumer(id));
+        self.turn();
+        found
     }
 
     /// Whose sessions these are.

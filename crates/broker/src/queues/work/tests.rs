@@ -379,3 +379,31 @@ fn what_a_peer_sends_about_queues_and_cannot_be_read_has_one_line_of_log_for_man
     }
     assert_eq!(rejected.untold(AWAY), Some(2));
 }
+
+#[test]
+fn consumers_of_other_nodes_are_others_than_those_of_the_queues_own_and_known_by_what_their_node_calls_them()
+{
+    let pair = Pair::new();
+    pair.link();
+    let queue = pair.home.broker.queues().all().pop().unwrap();
+    let near: Vec<_> = (0..50).map(|_| pair.home.consume().unwrap()).collect();
+    let far: Vec<_> = (0..200).map(|_| pair.away.consume().unwrap()).collect();
+    let until = Instant::now() + LIMIT;
+    while queue.status().consumers != 250 {
+        pair.arrive();
+        assert!(Instant::now() < until, "it has {:?}", queue.status());
+        std::thread::yield_now();
+    }
+    let known = (1..5_000).filter_map(|id| pair.home.work.consumer(queue.id, ConsumerId(id)));
+    let mut known: Vec<NodeConsumer> = known.collect();
+    known.sort_by_key(|it| it.consumer);
+    let named = far.iter().map(|it| NodeConsumer {
+        node: incarnation(AWAY, 1),
+        consumer: it.consumer(),
+    });
+    assert_eq!(known, named.collect::<Vec<_>>());
+    let own = near
+        .iter()
+        .map(|it| pair.home.work.consumer(queue.id, it.consumer()));
+    assert!(own.flatten().next().is_none());
+}

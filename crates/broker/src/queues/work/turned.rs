@@ -56,6 +56,12 @@ impl<S, M> Turned<S, M> {
         !self.mail.load(Ordering::SeqCst) && asked(&state)
     }
 
+    /// What is found in the state, between two turns. [`Turned::turn`] is due: who brought something meanwhile has left it to
+    /// whoever looks.
+    pub fn look<T>(&self, look: impl FnOnce(&S) -> T) -> T {
+        look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn mailbox(&self) -> MutexGuard<'_, Vec<M>> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
