@@ -57,6 +57,15 @@ pub trait Connection: Send {
     /// Writes deliveries, if the output has room for them.
     fn fill(&mut self, out: &mut Output);
 
+    /// What comes next behind the output and is written from where it is; empty if there is nothing of the kind. Asked behind
+    /// [`Connection::fill`].
+    fn behind(&self) -> &[u8] {
+        &[]
+    }
+
+    /// So many bytes of what is behind the output have left.
+    fn wrote_behind(&mut self, _: usize) {}
+
     /// When [`Connection::tick`] must be called next; `None` if never.
     fn next_tick(&self) -> Option<Millis>;
 

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::{load, pool};
 use listener::{Parked, Socket};
 use std::future::{Future, poll_fn};
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -220,15 +221,25 @@ impl Served {
     fn write(&mut self, cx: &mut Context<'_>, now: Millis) -> bool {
         for _ in 0..WRITES {
             self.core.fill(&mut self.out);
-            if self.out.is_empty() {
+            let (out, behind) = (self.out.unwritten(), self.core.behind());
+            if out.is_empty() && behind.is_empty() {
                 if self.stream.has_unsent() {
                     self.flush(cx, now);
                 }
                 return false;
             }
-            match Pin::new(&mut self.stream).poll_write(cx, self.out.unwritten()) {
+            let stream = Pin::new(&mut self.stream);
+            let written = match behind.is_empty() {
+                true => stream.poll_write(cx, out),
+                false => stream.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(behind)]),
+            };
+            match written {
                 Poll::Ready(Ok(count)) => {
-                    self.out.wrote(count);
+                    let of_out = count.min(out.len());
+                    if count > of_out {
+                        self.core.wrote_behind(count - of_out);
+                    }
+                    self.out.wrote(of_out);
                     self.core.sent(count);
                 }
                 Poll::Pending => return false,

@@ -667,6 +667,14 @@ impl Connection for LinkConnection {
         }
     }
 
+    fn behind(&self) -> &[u8] {
+        self.outgoing.behind()
+    }
+
+    fn wrote_behind(&mut self, bytes: usize) {
+        self.outgoing.wrote_behind(bytes);
+    }
+
     fn next_tick(&self) -> Option<Millis> {
         match &self.state {
             State::Greeting(introduction) => Some(introduction.until),

@@ -32,4 +32,4 @@ pub use protocol::link::{ClusterId, Lane, Secret};
 pub use question::{QUESTION_LIMIT, Reply};
 pub use receiver::{Receiver, Sent};
 pub use status::{Counts, LaneStatus, LinkStatus, PeerStatus};
-pub(crate) use work::of_queues;
+pub(crate) use work::Topic;
