@@ -4,12 +4,25 @@ use crate::output::Output;
 use broker::Outbox;
 use broker::stats::UNIX;
 use listener::{Protocol, Security};
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
 /// Milliseconds since some fixed moment; never goes back.
 pub type Millis = u64;
+
+/// What a connection did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing that would be less work elsewhere.
+    Nothing,
+    Published,
+    Other,
+}
+
+/// Threads that serve connections; `threads` knows what they are.
+pub type OtherThreads = Arc<dyn Any + Send + Sync>;
 
 /// A protocol: makes a connection of a socket that was just accepted.
 pub trait FrontEnd: Send + Sync {
@@ -40,8 +53,13 @@ pub trait Connection: Send {
     /// Bytes left for the socket.
     fn sent(&mut self, bytes: usize);
 
-    /// True if it published since this was asked last.
-    fn take_published(&mut self) -> bool;
+    /// What it did since this was asked last.
+    fn take_done(&mut self) -> Done;
+
+    /// The threads that are to serve it from now on, if these are others.
+    fn leaves_for(&mut self) -> Option<OtherThreads> {
+        None
+    }
 
     /// Takes what it can of `bytes` and says how many it took: all but the beginning of a frame that is not whole, unless it
     /// does not want more now.

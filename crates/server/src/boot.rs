@@ -155,6 +155,9 @@ fn serve(
         cluster.serve_queues(&broker);
     }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
+    if let Some(cluster) = &cluster {
+        cluster.links().work_with(gateway.acceptor());
+    }
     let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
     let mut open = gateway.endpoints().to_vec();
     open.extend_from_slice(metrics.as_ref().map(Metrics::endpoints).unwrap_or_default());
@@ -185,6 +188,9 @@ fn serve(
             tracing::info!(area = "boot", "{signal}: stopping");
         }
         _ => tracing::info!(area = "boot", "stop_app: stopping the broker"),
+    }
+    if let Some(cluster) = &cluster {
+        cluster.links().work_apart();
     }
     drop(metrics);
     drop(management);
