@@ -14,9 +14,9 @@ const MESSAGES: u8 = 8;
 
 /// What is read is written, and read again, as it is.
 fn is_read(bytes: &[u8]) -> Option<Envelope> {
-    let read = Envelope::decode(bytes)?;
+    let read = Envelope::decode(bytes.to_vec())?;
     let written = read.encode().concat();
-    assert_eq!(Envelope::decode(&written).as_ref(), Some(&read));
+    assert_eq!(Envelope::decode(written).as_ref(), Some(&read));
     Some(read)
 }
 

@@ -514,9 +514,9 @@ impl Anywhere {
             .find(|it| [from, to].contains(&it.node) && it.linked);
         match (found, &self.home) {
             (Some(_), Some(home)) if to == HOME => {
-                until_power_cut(|| home.work.receive(from, &bytes));
+                until_power_cut(|| home.work.receive(from, bytes.into()));
             }
-            (Some(clients), _) if to == clients.node => clients.work.receive(from, &bytes),
+            (Some(clients), _) if to == clients.node => clients.work.receive(from, bytes.into()),
             _ => {}
         }
     }
@@ -674,8 +674,8 @@ impl Anywhere {
         let next = self.wire.lock().pop_front();
         if let (Some((from, to, bytes)), Some(home)) = (next, &self.home) {
             match self.clients.iter().find(|it| it.node == to) {
-                Some(clients) => clients.work.receive(from, &bytes),
-                None => home.work.receive(from, &bytes),
+                Some(clients) => clients.work.receive(from, bytes.into()),
+                None => home.work.receive(from, bytes.into()),
             }
         }
     }

@@ -4,12 +4,25 @@ use crate::output::Output;
 use broker::Outbox;
 use broker::stats::UNIX;
 use listener::{Protocol, Security};
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
 /// Milliseconds since some fixed moment; never goes back.
 pub type Millis = u64;
+
+/// What a connection did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing that would be less work elsewhere.
+    Nothing,
+    Published,
+    Other,
+}
+
+/// Threads that serve connections; `threads` knows what they are.
+pub type OtherThreads = Arc<dyn Any + Send + Sync>;
 
 /// A protocol: makes a connection of a socket that was just accepted.
 pub trait FrontEnd: Send + Sync {
@@ -40,8 +53,13 @@ pub trait Connection: Send {
     /// Bytes left for the socket.
     fn sent(&mut self, bytes: usize);
 
-    /// True if it published since this was asked last.
-    fn take_published(&mut self) -> bool;
+    /// What it did since this was asked last.
+    fn take_done(&mut self) -> Done;
+
+    /// The threads that are to serve it from now on, if these are others.
+    fn leaves_for(&mut self) -> Option<OtherThreads> {
+        None
+    }
 
     /// Takes what it can of `bytes` and says how many it took: all but the beginning of a frame that is not whole, unless it
     /// does not want more now.
@@ -56,6 +74,15 @@ pub trait Connection: Send {
 
     /// Writes deliveries, if the output has room for them.
     fn fill(&mut self, out: &mut Output);
+
+    /// What comes next behind the output and is written from where it is; empty if there is nothing of the kind. Asked behind
+    /// [`Connection::fill`].
+    fn behind(&self) -> &[u8] {
+        &[]
+    }
+
+    /// So many bytes of what is behind the output have left.
+    fn wrote_behind(&mut self, _: usize) {}
 
     /// When [`Connection::tick`] must be called next; `None` if never.
     fn next_tick(&self) -> Option<Millis>;

@@ -1,7 +1,7 @@
 //! How much of its processor each thread uses, measured by the thread itself while it serves.
 
 use crate::balance::{Balance, Busy, Moves, Rules, Share};
-use crate::connection::Millis;
+use crate::connection::{Done, Millis};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::sync::{
@@ -82,9 +82,9 @@ pub fn measure(loads: Arc<Loads>, me: usize, now: Millis) {
 }
 
 /// For a connection after its turn: where it must go on, if elsewhere. `seen` is the number of the window in which it had its
-/// last turn; 0 at first. In this one it `published` or not.
-pub fn turned(now: Millis, seen: &mut u32, published: bool) -> Option<usize> {
-    METER.with_borrow_mut(|meter| meter.as_mut()?.turned(now, seen, published, processor_time))
+/// last turn; 0 at first. In this one it has `done` something or not.
+pub fn turned(now: Millis, seen: &mut u32, done: Done) -> Option<usize> {
+    METER.with_borrow_mut(|meter| meter.as_mut()?.turned(now, seen, done, processor_time))
 }
 
 /// For tests: the next connections of this thread move.
@@ -115,18 +115,21 @@ impl Meter {
         &mut self,
         now: Millis,
         seen: &mut u32,
-        published: bool,
+        done: Done,
         used: impl FnOnce() -> u64,
     ) -> Option<usize> {
-        if *seen != self.window {
+        if *seen != self.window && done != Done::Nothing {
             *seen = self.window;
-            match published {
-                true => self.busy.publishers += 1,
-                false => self.busy.others += 1,
+            match done {
+                Done::Published => self.busy.publishers += 1,
+                _ => self.busy.others += 1,
             }
         }
         if now >= self.next {
             self.look(now, used());
+        }
+        if done == Done::Nothing {
+            return None;
         }
         let moves = self.moves.as_mut()?;
         let to = moves.to;
@@ -180,7 +183,7 @@ mod tests {
         let mut meter = Meter::new(loads.clone(), 0, 0, 0);
         let mut seen = [0; 4];
         let mut turns = |now: Millis, used: u64| -> Vec<_> {
-            let turned = |seen: &mut u32| meter.turned(now, seen, true, || used);
+            let turned = |seen: &mut u32| meter.turned(now, seen, Done::Published, || used);
             seen.iter_mut().map(turned).collect()
         };
         assert_eq!(turns(10, 0), [None; 4]);
@@ -196,8 +199,29 @@ mod tests {
         for window in 1..20 {
             let mut seen = [0; 4];
             for seen in &mut seen {
-                assert_eq!(meter.turned(window * 50, seen, true, || window * 25_000), None);
+                let done = Done::Published;
+                assert_eq!(meter.turned(window * 50, seen, done, || window * 25_000), None);
             }
         }
+    }
+
+    #[test]
+    fn a_connection_that_only_shows_that_it_lives_is_not_busy_and_stays() {
+        let loads = Arc::new(Loads::new(Rules::default(), 2));
+        let mut meter = Meter::new(loads, 0, 0, 0);
+        let (mut publisher, mut link) = (0, 0);
+        for window in 1..20 {
+            let (now, used) = (window * 50, window * 49_000);
+            assert_eq!(meter.turned(now, &mut link, Done::Nothing, || used), None);
+            assert_eq!(meter.turned(now, &mut publisher, Done::Published, || used), None);
+        }
+        let mut other = 0;
+        let moved = (20..30).find_map(|window| {
+            let (now, used) = (window * 50, window * 49_000);
+            let moved = meter.turned(now, &mut other, Done::Published, || used);
+            assert_eq!(meter.turned(now, &mut link, Done::Nothing, || used), None);
+            moved.or(meter.turned(now, &mut publisher, Done::Published, || used))
+        });
+        assert_eq!(moved, Some(1), "one of two publishers");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `login USER PASSWORD`, then `publish QUEUE BODY` (answered by `safe NUMBER`) and `consume QUEUE` (`message BODY` each).
 
-use crate::connection::{Connection, FrontEnd, Millis, Name};
+use crate::connection::{Connection, Done, FrontEnd, Millis, Name};
 use crate::output::Output;
 use crate::{Gateway, Options};
 use broker::stats::ConnectionDetails;
@@ -156,8 +156,8 @@ impl Connection for LinesConnection {
 
     fn sent(&mut self, _: usize) {}
 
-    fn take_published(&mut self) -> bool {
-        false
+    fn take_done(&mut self) -> Done {
+        Done::Other
     }
 
     fn input(&mut self, bytes: &[u8], _: Millis, out: &mut Output) -> usize {

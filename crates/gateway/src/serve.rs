@@ -3,11 +3,12 @@
 //! One task a connection, which reads and writes. Everything that is ready is done before anything is written, and written
 //! at once: a wake-up costs as much as a hundred messages.
 
-use crate::connection::{Connection, Millis};
+use crate::connection::{Connection, Millis, OtherThreads};
 use crate::output::Output;
 use crate::{load, pool};
 use listener::{Parked, Socket};
 use std::future::{Future, poll_fn};
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -62,6 +63,15 @@ pub enum Ended {
     Over,
     /// It goes on, on the thread of this number.
     Elsewhere(usize, Box<Served<Socket<Parked>>>),
+    /// It goes on, on one of these threads, which serve others.
+    Among(OtherThreads, Box<Served<Socket<Parked>>>),
+}
+
+/// Why a connection is not served any more where it was.
+enum Left {
+    Over,
+    For(usize),
+    ForOthers(OtherThreads),
 }
 
 struct Large {
@@ -84,13 +94,17 @@ enum Round {
 /// # Errors
 /// The socket cannot be taken out of its runtime; the connection is gone then.
 pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
-    if let Some(to) = poll_fn(|cx| served.poll(cx)).await {
-        let served = served.with_socket(Socket::into_std)?;
-        return Ok(Ended::Elsewhere(to, Box::new(served)));
+    let left = poll_fn(|cx| served.poll(cx)).await;
+    let parked = |served: Served| served.with_socket(Socket::into_std).map(Box::new);
+    match left {
+        Left::For(thread) => Ok(Ended::Elsewhere(thread, parked(served)?)),
+        Left::ForOthers(threads) => Ok(Ended::Among(threads, parked(served)?)),
+        Left::Over => {
+            served.forget_input();
+            end(served.core, served.stream, served.epoch).await;
+            Ok(Ended::Over)
+        }
     }
-    served.forget_input();
-    end(served.core, served.stream, served.epoch).await;
-    Ok(Ended::Over)
 }
 
 /// Hangs up, and gives back what is left.
@@ -159,8 +173,8 @@ impl<S> Served<S> {
 }
 
 impl Served {
-    /// Ready once the connection is over, or with the number of the thread that it must go to.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    /// Ready once the connection is over, or must go elsewhere.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
         let mut waits = false;
         for _ in 0..ROUNDS {
             match self.round(cx) {
@@ -170,11 +184,14 @@ impl Served {
                     break;
                 }
                 Round::Yield => break,
-                Round::Over => return Poll::Ready(None),
+                Round::Over => return Poll::Ready(Left::Over),
             }
         }
-        if let Some(to) = load::turned(self.now, &mut self.window, self.core.take_published()) {
-            return Poll::Ready(Some(to));
+        if let Some(threads) = self.core.leaves_for() {
+            return Poll::Ready(Left::ForOthers(threads));
+        }
+        if let Some(to) = load::turned(self.now, &mut self.window, self.core.take_done()) {
+            return Poll::Ready(Left::For(to));
         }
         if !waits {
             // Woken by itself, a task is run up to sixty times before its runtime looks at sockets: for whoever shares the thread
@@ -220,15 +237,25 @@ impl Served {
     fn write(&mut self, cx: &mut Context<'_>, now: Millis) -> bool {
         for _ in 0..WRITES {
             self.core.fill(&mut self.out);
-            if self.out.is_empty() {
+            let (out, behind) = (self.out.unwritten(), self.core.behind());
+            if out.is_empty() && behind.is_empty() {
                 if self.stream.has_unsent() {
                     self.flush(cx, now);
                 }
                 return false;
             }
-            match Pin::new(&mut self.stream).poll_write(cx, self.out.unwritten()) {
+            let stream = Pin::new(&mut self.stream);
+            let written = match behind.is_empty() {
+                true => stream.poll_write(cx, out),
+                false => stream.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(behind)]),
+            };
+            match written {
                 Poll::Ready(Ok(count)) => {
-                    self.out.wrote(count);
+                    let of_out = count.min(out.len());
+                    if count > of_out {
+                        self.core.wrote_behind(count - of_out);
+                    }
+                    self.out.wrote(of_out);
                     self.core.sent(count);
                 }
                 Poll::Pending => return false,

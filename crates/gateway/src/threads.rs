@@ -13,11 +13,14 @@ use listener::{Arrival, ClientConnection, Listener, Parked, Socket};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+
+/// The moment from which the clocks of all threads count: a connection takes its clock with it wherever it goes.
+static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// What a thread is told.
 enum Order {
@@ -69,6 +72,17 @@ impl Acceptor {
         let _ = shared.orders[shared.thread_for_new()].send(Order::Begin { socket, core });
     }
 
+    /// Goes on with a connection that other threads have served. If these have stopped, it is dropped.
+    pub(crate) fn take(&self, served: Box<Served<Socket<Parked>>>, entry: Entry) {
+        let shared = &self.0;
+        let _ = shared.orders[shared.thread_for_new()].send(Order::Take { served, entry });
+    }
+
+    /// True until the threads have stopped.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.orders.iter().all(|orders| !orders.is_closed())
+    }
+
     /// Runs on the first thread what makes connections, until it ends or the threads stop.
     pub(crate) fn run(&self, making: impl Future<Output = ()> + Send + 'static) {
         let _ = self.0.orders[0].send(Order::Run(Box::pin(making)));
@@ -102,7 +116,7 @@ impl Threads {
             orders,
             front_ends,
             connections,
-            epoch: Instant::now(),
+            epoch: *EPOCH,
         });
         let mut threads = Self {
             shared: shared.clone(),
@@ -292,9 +306,18 @@ async fn attend_core(socket: Socket, core: Box<dyn Connection>, shared: &Shared)
 
 /// Serves a connection for as long as it is this thread's.
 async fn attend(served: Served, entry: Entry, shared: &Shared) -> std::io::Result<()> {
-    if let Ended::Elsewhere(to, served) = serve(served).await? {
-        // A thread that is gone takes nobody: the gateway stops.
-        let _ = shared.orders[to].send(Order::Take { served, entry });
+    match serve(served).await? {
+        Ended::Over => {}
+        Ended::Elsewhere(to, served) => {
+            // A thread that is gone takes nobody: the gateway stops.
+            let _ = shared.orders[to].send(Order::Take { served, entry });
+        }
+        Ended::Among(threads, served) => {
+            // Connections know of no others.
+            if let Ok(acceptor) = threads.downcast::<Acceptor>() {
+                acceptor.take(served, entry);
+            }
+        }
     }
     Ok(())
 }

@@ -83,6 +83,21 @@ impl AsyncWrite for Socket {
         }
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            // These copy what they are given in any case.
+            other => {
+                let first = pieces.iter().find(|piece| !piece.is_empty());
+                Pin::new(other).poll_write(cx, first.map_or(&[], |piece| piece))
+            }
+        }
+    }
+
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),

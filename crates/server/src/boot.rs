@@ -163,6 +163,9 @@ fn serve(
         log.publish(&broker)?;
     }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
+    if let Some(cluster) = &cluster {
+        cluster.links().work_with(gateway.acceptor());
+    }
     let own = config.node_name.to_string();
     let members = cluster.as_ref().map(|cluster| cluster::members(cluster, &own));
     let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]), members.clone())?;
@@ -194,6 +197,9 @@ fn serve(
             tracing::info!(area = "boot", "{signal}: stopping");
         }
         _ => tracing::info!(area = "boot", "stop_app: stopping the broker"),
+    }
+    if let Some(cluster) = &cluster {
+        cluster.links().work_apart();
     }
     drop(metrics);
     drop(management);

@@ -1,10 +1,10 @@
 //! A node that is one of several, from its start to its stop.
 
 use super::admission::{Answer, Question, Welcome};
-use super::questions::{Answerer, Questions, is_question};
+use super::questions::{Answerer, Questions};
 use super::{ConfiguredNode, host_of};
 use crate::link::{
-    ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent, of_queues,
+    ClusterId, Lane, LinkOptions, Links, PeerAddress, PeerStatus, Receiver, Reply, Sent, Topic,
 };
 use broker::groups::catalog::{CatalogLinks, SharedCatalog};
 use broker::groups::membership::{
@@ -20,9 +20,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-
-/// The first byte of what is said about the catalog on the lane for work. All other frames are somebody else's.
-const CATALOG: u8 = 1;
 
 /// So often a node that waits for its cluster asks whether it is still of it, in seconds.
 const ASKS_EVERY: u64 = 5;
@@ -74,9 +71,7 @@ struct ToCatalogs(Arc<Links>);
 impl CatalogLinks for ToCatalogs {
     fn send(&self, to: NodeId, frame: Bytes) {
         // What is lost is said again.
-        let _: Sent = self
-            .0
-            .send(to, Lane::Work, vec![Bytes::from_static(&[CATALOG]), frame]);
+        let _: Sent = self.0.send(to, Lane::Work, Topic::Catalog.mark(vec![frame]));
     }
 }
 
@@ -331,19 +326,24 @@ impl Cluster {
 
     /// The work of clients, what is said about the catalog, and what operators ask.
     fn worked(&self, from: NodeId, frame: Bytes) {
-        if frame.first() == Some(&CATALOG) {
-            let catalog = self
-                .state()
-                .running
-                .as_ref()
-                .map(|running| running.catalog.clone());
-            if let Some(catalog) = catalog {
-                catalog.receive(from, &frame.slice(1..));
+        match Topic::of(frame) {
+            Some((Topic::Catalog, frame)) => {
+                let catalog = self
+                    .state()
+                    .running
+                    .as_ref()
+                    .map(|running| running.catalog.clone());
+                if let Some(catalog) = catalog {
+                    catalog.receive(from, &frame.into());
+                }
             }
-        } else if is_question(&frame) {
-            self.questions.receive(from, &frame);
-        } else if let (Some(frame), Some(work)) = (of_queues(&frame), self.work()) {
-            work.receive(from, frame);
+            Some((Topic::Questions, frame)) => self.questions.receive(from, &frame.into()),
+            Some((Topic::Queues, frame)) => {
+                if let Some(work) = self.work() {
+                    work.receive(from, frame);
+                }
+            }
+            None => {}
         }
     }
 

@@ -4,7 +4,7 @@
 //! A question is given up after a second, with its link, and by a node that has too many. What may go wrong between two steps
 //! stands in decision note 50.
 
-use crate::link::{Links, Sent};
+use crate::link::{Links, Sent, Topic};
 use broker::groups::NodeId;
 use bytes::{Bytes, BytesMut};
 use protocol::link::Lane;
@@ -14,9 +14,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// What stands before frames of questions in [`Lane::Work`].
-const QUESTIONS: u8 = 3;
 
 /// The version of the envelope.
 const VERSION: u8 = 1;
@@ -87,11 +84,11 @@ enum Kind {
 }
 
 impl Head {
-    const BYTES: usize = 19;
+    const BYTES: usize = 18;
 
     fn encode(self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(Self::BYTES);
-        bytes.extend_from_slice(&[QUESTIONS, VERSION, self.kind as u8]);
+        bytes.extend_from_slice(&[VERSION, self.kind as u8]);
         bytes.extend_from_slice(&self.start.to_be_bytes());
         bytes.extend_from_slice(&self.number.to_be_bytes());
         bytes.freeze()
@@ -99,9 +96,7 @@ impl Head {
 
     /// `None` if it is nothing that this version knows.
     fn decode(frame: &[u8]) -> Option<Self> {
-        let (start, rest) = frame
-            .strip_prefix(&[QUESTIONS, VERSION])?
-            .split_first_chunk::<9>()?;
+        let (start, rest) = frame.strip_prefix(&[VERSION])?.split_first_chunk::<9>()?;
         let number = rest.first_chunk::<8>()?;
         let (kind, start) = start.split_first_chunk::<1>()?;
         let kind = match kind {
@@ -116,11 +111,6 @@ impl Head {
             number: u64::from_be_bytes(*number),
         })
     }
-}
-
-/// True for frames of [`Lane::Work`] that are questions or answers.
-pub(super) fn is_question(frame: &[u8]) -> bool {
-    frame.first() == Some(&QUESTIONS)
 }
 
 impl Questions {
@@ -203,7 +193,8 @@ impl Questions {
             start: self.start,
             number,
         };
-        if self.links.send(to, Lane::Work, vec![head.encode(), question]) == Sent::Queued {
+        let parts = Topic::Questions.mark(vec![head.encode(), question]);
+        if self.links.send(to, Lane::Work, parts) == Sent::Queued {
             return Some(number);
         }
         self.state().open.remove(&number);
@@ -255,11 +246,8 @@ impl Questions {
         };
         let head = Head { kind, ..head };
         // Whoever asks waits no longer than a second for what is lost.
-        let _: Sent = self.links.send(
-            to,
-            Lane::Work,
-            vec![head.encode(), answer.unwrap_or_default().into()],
-        );
+        let parts = vec![head.encode(), answer.unwrap_or_default().into()];
+        let _: Sent = self.links.send(to, Lane::Work, Topic::Questions.mark(parts));
     }
 
     /// Answers others until it is over.
@@ -316,11 +304,10 @@ mod tests {
         };
         let bytes = head.encode();
         assert_eq!((bytes.len(), Head::decode(&bytes)), (Head::BYTES, Some(head)));
-        assert!(is_question(&bytes));
         for length in 0..bytes.len() {
             assert_eq!(Head::decode(&bytes[..length]), None, "{length}");
         }
-        for (at, wrong) in [(0, 2), (1, 9), (2, 0), (2, 4)] {
+        for (at, wrong) in [(0, 9), (1, 0), (1, 4)] {
             let mut bytes = bytes.to_vec();
             bytes[at] = wrong;
             assert_eq!(Head::decode(&bytes), None);

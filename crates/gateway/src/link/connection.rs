@@ -4,7 +4,7 @@ use super::lane::New;
 use super::node::{Guest, LinkNode, Peer};
 use super::outgoing::Outgoing;
 use super::question::{Awaited, QUESTION_LIMIT, Reply};
-use crate::connection::{Connection, Millis};
+use crate::connection::{Connection, Done, Millis, OtherThreads};
 use crate::output::Output;
 use broker::{Event, Outbox};
 use bytes::Bytes;
@@ -20,6 +20,9 @@ use tokio::sync::oneshot;
 
 /// How long a handshake may take, in milliseconds.
 const HANDSHAKE: Millis = 5_000;
+
+/// A link that carried so many bytes has something to do; less is what nodes say to each other though no client is busy.
+const BUSY: usize = 16 * 1024;
 
 /// With so many bytes of answers to heartbeats waiting nothing more is read: nobody asks so much.
 const ANSWERS: usize = 4_096;
@@ -46,6 +49,10 @@ pub(super) struct LinkConnection {
     turned: Millis,
     /// Bytes came since then.
     heard: bool,
+    /// How many bytes of frames came or left since it counted as busy.
+    carried: usize,
+    /// See [`super::places`].
+    place: u64,
 }
 
 enum State {
@@ -227,6 +234,8 @@ impl LinkConnection {
             state: State::Over,
             turned: now,
             heard: false,
+            carried: 0,
+            place: 0,
         }
     }
 
@@ -491,6 +500,7 @@ impl LinkConnection {
             }
         }
         if !come.is_empty() {
+            self.carried += come.iter().map(Bytes::len).sum::<usize>();
             let receiver = self.node.receiver();
             link.peer.lane(link.lane).deliver(link.epoch, come, &receiver);
         }
@@ -610,8 +620,20 @@ impl Connection for LinkConnection {
 
     fn sent(&mut self, _: usize) {}
 
-    fn take_published(&mut self) -> bool {
-        false
+    /// Who publishes through another node brings a link as much to do.
+    fn take_done(&mut self) -> Done {
+        if self.carried < BUSY {
+            return Done::Nothing;
+        }
+        self.carried = 0;
+        Done::Published
+    }
+
+    fn leaves_for(&mut self) -> Option<OtherThreads> {
+        match &self.state {
+            State::Linked(link) if link.lane == Lane::Work => self.node.places.left_for(&mut self.place),
+            _ => None,
+        }
     }
 
     fn input(&mut self, bytes: &[u8], now: Millis, _: &mut Output) -> usize {
@@ -672,10 +694,19 @@ impl Connection for LinkConnection {
 
     fn fill(&mut self, out: &mut Output) {
         let written = self.outgoing.fill(out);
+        self.carried += written.bytes;
         if let (State::Linked(link), true) = (&self.state, written.frames > 0) {
             let lane = link.peer.lane(link.lane);
             lane.wrote(link.epoch, written.frames, written.bytes, &self.node.receiver());
         }
+    }
+
+    fn behind(&self) -> &[u8] {
+        self.outgoing.behind()
+    }
+
+    fn wrote_behind(&mut self, bytes: usize) {
+        self.outgoing.wrote_behind(bytes);
     }
 
     fn next_tick(&self) -> Option<Millis> {

@@ -10,7 +10,7 @@ use crate::balance::Rules;
 use crate::connection::{Connection, FrontEnd, Millis, Name};
 use crate::connections::Connections;
 use crate::gateway::{CLOSE_TIMEOUT, open, runtimes};
-use crate::threads::Threads;
+use crate::threads::{Acceptor, Threads};
 use broker::CloseReason;
 use broker::groups::NodeId;
 use bytes::Bytes;
@@ -153,6 +153,23 @@ impl Links {
         let (name, host) = (name.to_owned(), host.to_owned());
         let acceptor = dialler.acceptor.clone();
         acceptor.run(async move { then(dialler.ask(&name, (&host, port), question).await) });
+    }
+
+    /// Links for clients' work are to be served by these threads from now on, those of clients.
+    pub fn work_with(&self, clients: Acceptor) {
+        self.node.places.change(clients);
+        self.node
+            .peers()
+            .iter()
+            .for_each(|peer| peer.lane(Lane::Work).wake());
+    }
+
+    /// Links for clients' work are to be served by threads of links again: those of clients are about to stop.
+    pub fn work_apart(&self) {
+        let own = self.running().as_ref().map(|running| running.threads.acceptor());
+        if let Some(own) = own {
+            self.work_with(own);
+        }
     }
 
     /// All peers and their links.

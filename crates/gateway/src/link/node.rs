@@ -2,6 +2,7 @@
 
 use super::lane::{PeerLane, Receiving};
 use super::options::{LinkLimits, LinkOptions, PeerAddress, host_of};
+use super::places::Places;
 use super::receiver::{Receiver, Sent};
 use super::status::PeerStatus;
 use super::told::Told;
@@ -36,6 +37,7 @@ pub(super) struct LinkNode {
     epochs: AtomicU64,
     guests: AtomicUsize,
     told: Told,
+    pub places: Places,
 }
 
 #[derive(Default)]
@@ -123,6 +125,7 @@ impl LinkNode {
             epochs: AtomicU64::new(0),
             guests: AtomicUsize::new(0),
             told: Told::default(),
+            places: Places::default(),
         }
     }
 

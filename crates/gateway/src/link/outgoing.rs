@@ -1,9 +1,13 @@
-//! What a link has to write: frames as they were given, in pieces, and small ones between them.
+//! What a link has to write: frames as they were given, in pieces, and small ones between them. Large parts are written from
+//! where they are.
 
 use crate::output::{Output, PIECE};
 use bytes::{Buf, Bytes};
 use protocol::link::{Small, put_head, put_small};
 use std::collections::VecDeque;
+
+/// A part of a frame that is this long is not copied into the buffer, in bytes.
+const LARGE: usize = 16 * 1024;
 
 /// Frames on their way into a buffer.
 #[derive(Debug, Default)]
@@ -43,11 +47,28 @@ impl Outgoing {
         put_small(small, &mut self.between);
     }
 
-    /// Writes as long as there is room, and says which frames have begun: their bytes don't wait any more.
+    /// What is written next, behind the buffer, from where it is.
+    pub fn behind(&self) -> &[u8] {
+        let next = self.open.front().filter(|part| part.len() >= LARGE);
+        next.map_or(&[], |part| part)
+    }
+
+    /// So much of that has left.
+    pub fn wrote_behind(&mut self, bytes: usize) {
+        if let Some(part) = self.open.front_mut() {
+            part.advance(bytes);
+        }
+    }
+
+    /// Writes as long as there is room and up to the next large part, and says which frames have begun: their bytes don't wait
+    /// any more.
     pub fn fill(&mut self, out: &mut Output) -> Written {
         let mut written = Written::default();
         loop {
             while let Some(part) = self.open.front_mut() {
+                if part.len() >= LARGE {
+                    return written;
+                }
                 let some = part.len().min(PIECE.saturating_sub(out.len()));
                 out.bytes().extend_from_slice(&part[..some]);
                 part.advance(some);
@@ -93,12 +114,15 @@ mod tests {
         loop {
             outgoing.fill(&mut out);
             assert!(out.len() < PIECE + 100, "a piece is no longer than it is to be");
-            if out.is_empty() {
+            let behind = piece.saturating_sub(out.len()).min(outgoing.behind().len());
+            if out.is_empty() && behind == 0 {
                 break;
             }
             let count = piece.min(out.len());
             bytes.extend_from_slice(&out.unwritten()[..count]);
             out.wrote(count);
+            bytes.extend_from_slice(&outgoing.behind()[..behind]);
+            outgoing.wrote_behind(behind);
             between(outgoing);
         }
         let mut reader = FrameReader::new(1 << 20);

@@ -15,8 +15,8 @@ use crc32fast::Hasher;
 /// The bytes of a frame before what it brings.
 pub const HEAD_BYTES: usize = 9;
 
-/// A buffer for a frame is made this large at once, and grows with what comes.
-const FIRST_BYTES: usize = 64 * 1024;
+/// A buffer for a frame is made this large at once, and grows with what comes: what one read of a client brings mostly fits.
+const FIRST_BYTES: usize = 160 * 1024;
 
 const DATA: u8 = 1;
 const PING: u8 = 2;
@@ -159,10 +159,7 @@ impl FrameReader {
         };
         let wanted = open.length as usize - open.bytes.len();
         let some = &bytes[taken..][..wanted.min(bytes.len() - taken)];
-        if open.bytes.is_empty() {
-            open.bytes
-                .reserve_exact((open.length as usize).min(FIRST_BYTES.max(some.len())));
-        }
+        open.make_room(some.len());
         open.hasher.update(some);
         open.bytes.extend_from_slice(some);
         taken += some.len();
@@ -195,6 +192,16 @@ impl FrameReader {
 }
 
 impl Open {
+    /// Has room for so many more bytes, and for twice as many as came before, but never for more than the frame has.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.bytes.len() + more;
+        if needed > self.bytes.capacity() {
+            let room = FIRST_BYTES.max(2 * self.bytes.len()).max(needed);
+            let room = room.min(self.length as usize);
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+    }
+
     fn finish(self) -> Result<Received, Fault> {
         if self.hasher.finalize() != self.checksum {
             return Err(Fault::Damaged);

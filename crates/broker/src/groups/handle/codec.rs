@@ -3,14 +3,13 @@
 //! ```text
 //! frame       version, direction, session, term, number, seen, asks, count, so many messages
 //! message     kind, then its parts in the order in which they are declared
-//! block       persistent, received, length, that many bytes
+//! block       persistent, received, length; that many bytes stand among the blocks
 //! delivery    redelivered, returns, numbers, block of these (what stands between them is left out)
 //! ```
 //!
-//! Numbers have a variable length. A block that is large enough is not copied: it becomes a part of its own.
+//! Numbers have a variable length. Where the bytes of blocks stand, and when they are not copied: [`parts`].
 
 use super::message::{Frame, ToLeader, ToNode};
-use bytes::Bytes;
 use model::properties::Properties;
 use model::{Block, BlockBuilder, ConsumerId, Message, Ranges, RouteBuf, Seq, Timestamp};
 use queue::Delivery;
@@ -18,24 +17,17 @@ use queue::encoding::{Input, put, put_set};
 use std::sync::Arc;
 
 mod messages;
+mod parts;
+
+pub use parts::{Parts, Reading};
 
 const VERSION: u8 = 1;
 
 /// A frame has fewer messages than this, see [`super::session::End::send`].
 const MOST_MESSAGES: u64 = 1 << 17;
 
-/// A shorter block is copied.
-const OWN_PART: usize = 1024;
-
 /// Deliveries may leave out so many messages for each that they bring: those are there as empty ones for the receiver.
 const MOST_BETWEEN: u64 = 8;
-
-/// The bytes of a frame, in parts that follow each other.
-#[derive(Debug, Default)]
-pub struct Parts {
-    done: Vec<Bytes>,
-    open: Vec<u8>,
-}
 
 /// What can be said in a frame.
 pub trait Said: Sized {
@@ -55,104 +47,87 @@ pub trait Said: Sized {
     fn put(&self, parts: &mut Parts);
 
     /// Reads it back.
-    fn get(input: &mut Input<'_>) -> Option<Self>;
+    fn get(input: &mut Reading<'_>) -> Option<Self>;
 }
 
 impl<T: Said> Frame<T> {
     /// Its bytes, in parts that follow each other.
-    pub fn encode(&self) -> Vec<Bytes> {
+    #[cfg(test)]
+    fn encode(&self) -> Vec<bytes::Bytes> {
         let mut parts = Parts::default();
-        let out = &mut parts.open;
+        self.put(&mut parts);
+        parts.finish()
+    }
+
+    /// Reads a frame back.
+    #[cfg(test)]
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Reading::of(bytes.to_vec(), Self::get)
+    }
+
+    /// Appends it.
+    pub fn put(&self, parts: &mut Parts) {
+        let out = &mut parts.said;
         out.extend([VERSION, T::DIRECTION]);
         [self.session, self.term, self.number, self.seen]
             .into_iter()
             .for_each(|number| put(out, number));
         out.push(u8::from(self.asks));
         put(out, self.messages.iter().map(Said::count).sum::<usize>() as u64);
-        self.messages.iter().for_each(|message| message.put(&mut parts));
-        parts.finish()
+        self.messages.iter().for_each(|message| message.put(parts));
     }
 
     /// Reads a frame; `None` if it is none of this version and direction.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let input = &mut Input { rest: bytes };
+    pub fn get(input: &mut Reading<'_>) -> Option<Self> {
         if input.take::<2>()? != &[VERSION, T::DIRECTION] {
             return None;
         }
-        let frame = Self {
+        Some(Self {
             session: input.number()?,
             term: input.number()?,
             number: input.number()?,
             seen: input.number()?,
             asks: flag(input)?,
             messages: messages(input)?,
-        };
-        input.rest.is_empty().then_some(frame)
+        })
     }
 }
 
-fn messages<T: Said>(input: &mut Input<'_>) -> Option<Vec<T>> {
+fn messages<T: Said>(input: &mut Reading<'_>) -> Option<Vec<T>> {
     let count = input.number().filter(|count| *count <= MOST_MESSAGES)?;
     (0..count).map(|_| T::get(input)).collect()
 }
 
-/// A block as the owner of its bytes.
-struct Whole(Arc<Block>);
-
-impl AsRef<[u8]> for Whole {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
 impl Parts {
-    fn finish(mut self) -> Vec<Bytes> {
-        if !self.open.is_empty() {
-            self.done.push(self.open.into());
-        }
-        self.done
-    }
-
     fn kind(&mut self, kind: u8) {
-        self.open.push(kind);
+        self.said.push(kind);
     }
 
     fn number(&mut self, number: u64) {
-        put(&mut self.open, number);
+        put(&mut self.said, number);
     }
 
     fn flag(&mut self, flag: bool) {
-        self.open.push(u8::from(flag));
+        self.said.push(u8::from(flag));
     }
 
     fn set(&mut self, set: &Ranges) {
-        put_set(&mut self.open, set);
+        put_set(&mut self.said, set);
     }
 
     fn consumer(&mut self, consumer: ConsumerId) {
         self.number(consumer.0);
     }
 
-    /// What stands before the bytes of a block, of which so many follow.
+    /// What is said of a block, so many bytes of which stand among the blocks.
     fn block_head(&mut self, block: &Block, length: usize) {
         self.flag(block.persistent());
         self.number(block.received().0);
         self.number(length as u64);
     }
 
-    /// Part of a block's bytes.
-    fn block_bytes(&mut self, block: &Arc<Block>, bytes: &[u8]) {
-        if bytes.len() < OWN_PART {
-            return self.open.extend_from_slice(bytes);
-        }
-        if !self.open.is_empty() {
-            self.done.push(std::mem::take(&mut self.open).into());
-        }
-        self.done
-            .push(Bytes::from_owner(Whole(block.clone())).slice_ref(bytes));
-    }
-
-    fn block(&mut self, block: &Arc<Block>) {
+    /// A block.
+    pub fn block(&mut self, block: &Arc<Block>) {
         self.block_head(block, block.bytes().len());
         self.block_bytes(block, block.bytes());
     }
@@ -186,17 +161,15 @@ fn consumer(input: &mut Input<'_>) -> Option<ConsumerId> {
     Some(ConsumerId(input.number()?))
 }
 
-fn block(input: &mut Input<'_>) -> Option<Arc<Block>> {
+/// A block, which is not empty.
+pub fn block(input: &mut Reading<'_>) -> Option<Arc<Block>> {
     let persistent = flag(input)?;
     let received = Timestamp(input.number()?);
     let length = usize::try_from(input.number()?).ok()?;
-    let (bytes, rest) = input.rest.split_at_checked(length)?;
-    input.rest = rest;
-    let block = Block::from_bytes(bytes.to_vec(), persistent, received)?;
-    (!block.is_empty()).then(|| Arc::new(block))
+    input.block(length, persistent, received).map(Arc::new)
 }
 
-fn delivery(input: &mut Input<'_>) -> Option<Delivery> {
+fn delivery(input: &mut Reading<'_>) -> Option<Delivery> {
     let redelivered = flag(input)?;
     let returns = input.short()?;
     let seqs = set(input)?;
@@ -282,7 +255,7 @@ mod tests {
         Arc::new(builder.finish(true, Timestamp(9)))
     }
 
-    fn joined(parts: &[Bytes]) -> Vec<u8> {
+    fn joined(parts: &[bytes::Bytes]) -> Vec<u8> {
         parts.concat()
     }
 
@@ -511,6 +484,32 @@ mod tests {
         }])
         .encode();
         assert_eq!(parts.len(), 2);
-        assert_eq!(parts[1].as_ptr(), block.bytes().as_ptr());
+        assert_eq!(parts[0].as_ptr(), block.bytes().as_ptr());
+    }
+
+    #[test]
+    fn a_block_alone_in_its_frame_stays_where_it_came_and_has_little_room_behind_it() {
+        let said = frame(vec![
+            ToLeader::Wants,
+            ToLeader::Publish {
+                first: 1,
+                block: block_of(&[100_000]),
+            },
+        ]);
+        let bytes = joined(&said.encode());
+        let (came, memory) = (bytes.as_ptr(), bytes.capacity());
+        let read = Reading::of(bytes, Frame::<ToLeader>::get).unwrap();
+        let Some(ToLeader::Publish { block, .. }) = read.messages.last() else {
+            panic!("a block")
+        };
+        assert_eq!(block.bytes().as_ptr(), came);
+        assert!(block.memory() <= memory + 200);
+        let long = vec![ToLeader::Tell(Notice::Use); 100_000];
+        let said = frame([long, said.messages].concat());
+        let read = Reading::of(joined(&said.encode()), Frame::<ToLeader>::get).unwrap();
+        let Some(ToLeader::Publish { block, .. }) = read.messages.last() else {
+            panic!("a block")
+        };
+        assert!(block.memory() < memory + 5_000, "what was said is no part of it");
     }
 }

@@ -29,6 +29,7 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
+pub use codec::{Parts, Reading, block};
 pub use credit::Budget;
 pub use events::deliver;
 pub use message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};

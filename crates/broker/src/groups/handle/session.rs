@@ -19,6 +19,9 @@ const MESSAGES: usize = 4096;
 /// ... or so many bytes of blocks.
 const BYTES: usize = 1 << 20;
 
+/// A block of so many bytes is the only one of its frame: then it is not copied where it comes ([`super::codec`]).
+const ALONE: usize = 16 * 1024;
+
 /// One end of a session.
 #[derive(Debug)]
 pub struct End {
@@ -84,11 +87,13 @@ impl End {
     pub fn send<T: Said>(&mut self, messages: Vec<T>, frames: &mut Vec<Frame<T>>) {
         let (mut part, mut count, mut bytes) = (Vec::new(), 0, 0);
         for message in messages {
+            let (before, brings) = (bytes, message.bytes());
             count += message.count();
-            bytes += message.bytes();
-            if !part.is_empty() && (count > MESSAGES || bytes > BYTES) {
+            bytes += brings;
+            let is_apart = before > 0 && brings > 0 && before.max(brings) >= ALONE;
+            if !part.is_empty() && (count > MESSAGES || bytes > BYTES || is_apart) {
                 frames.push(self.frame(std::mem::take(&mut part)));
-                (count, bytes) = (message.count(), message.bytes());
+                (count, bytes) = (message.count(), brings);
             }
             part.push(message);
         }

@@ -1,20 +1,21 @@
 //! The envelope of what a node's handle of a queue and the sessions of its home node say to each other.
 //!
 //! ```text
-//! frame    version u8, kind u8, then
+//! said     version u8, kind u8, then
 //!   1 up     queue, version of the catalog (both of variable length), a frame of the handle
 //!   2 down   queue, a frame of the sessions
-//!   3 reply  virtual host and address (each with its length), a block with one message to the end
+//!   3 reply  virtual host and address (each with its length), a block with one message
 //!   4 alarm  the node's alarm u8: 0 none, 1 memory, 2 disk, 3 both, 4 the log has no room, 5 the log failed
 //! ```
 //!
 //! How long a frame may be is the lane's matter, and is asked before it costs memory; what is in it is read by
-//! [`crate::groups::handle::Frame::decode`].
+//! [`crate::groups::handle::Frame::get`]. The bytes of blocks stand before what is said
+//! ([`crate::groups::handle::Parts`]).
 
 use crate::clients::alarms::AlarmReason;
-use crate::groups::handle::{Frame, ToLeader, ToNode};
+use crate::groups::handle::{Frame, Parts, Reading, ToLeader, ToNode, block};
 use bytes::Bytes;
-use model::{Block, QueueId, Timestamp};
+use model::{Block, QueueId};
 use queue::encoding::{Input, put};
 use std::sync::Arc;
 
@@ -62,78 +63,75 @@ pub enum Envelope {
 impl Envelope {
     /// Its bytes, in parts that follow each other.
     pub fn encode(&self) -> Vec<Bytes> {
-        let mut head = vec![VERSION];
-        let mut parts = match self {
+        let mut parts = Parts::default();
+        let said = &mut parts.said;
+        said.push(VERSION);
+        match self {
             Self::Up {
                 queue,
                 version,
                 frame,
             } => {
-                head.push(UP);
-                put(&mut head, queue.0);
-                put(&mut head, *version);
-                frame.encode()
+                said.push(UP);
+                put(said, queue.0);
+                put(said, *version);
+                frame.put(&mut parts);
             }
             Self::Down { queue, frame } => {
-                head.push(DOWN);
-                put(&mut head, queue.0);
-                frame.encode()
+                said.push(DOWN);
+                put(said, queue.0);
+                frame.put(&mut parts);
             }
             Self::Reply {
                 vhost,
                 address,
                 block,
             } => {
-                head.push(REPLY);
+                said.push(REPLY);
                 for name in [vhost, address] {
-                    put(&mut head, name.len() as u64);
-                    head.extend_from_slice(name.as_bytes());
+                    put(said, name.len() as u64);
+                    said.extend_from_slice(name.as_bytes());
                 }
-                vec![Bytes::copy_from_slice(block.bytes())]
+                parts.block(block);
             }
             Self::Alarm(reason) => {
                 let number = ALARMS.iter().position(|known| Some(*known) == *reason);
-                head.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
-                Vec::new()
+                said.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
             }
-        };
-        parts.insert(0, head.into());
-        parts
+        }
+        parts.finish()
     }
 
-    /// Reads one; `None` if it is none of this version.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let input = &mut Input { rest: bytes };
-        let [version, kind] = *input.take::<2>()?;
-        if (version, kind) == (VERSION, REPLY) {
-            return Some(Self::Reply {
+    /// Reads one; `None` if it is none of this version. The memory of `bytes` may become that of a block.
+    pub fn decode(bytes: Vec<u8>) -> Option<Self> {
+        Reading::of(bytes, Self::get)
+    }
+
+    fn get(input: &mut Reading<'_>) -> Option<Self> {
+        let [VERSION, kind] = *input.take::<2>()? else {
+            return None;
+        };
+        Some(match kind {
+            UP => Self::Up {
+                queue: QueueId(input.number()?),
+                version: input.number()?,
+                frame: Frame::get(input)?,
+            },
+            DOWN => Self::Down {
+                queue: QueueId(input.number()?),
+                frame: Frame::get(input)?,
+            },
+            REPLY => Self::Reply {
                 vhost: name(input)?,
                 address: name(input)?,
-                block: Block::from_bytes(input.rest.to_vec(), false, Timestamp::default())
-                    .filter(|block| block.len() == 1)
-                    .map(Arc::new)?,
-            });
-        }
-        if (version, kind) == (VERSION, ALARM) {
-            let [number] = *input.rest else { return None };
-            return match usize::from(number).checked_sub(1) {
-                None => Some(Self::Alarm(None)),
-                Some(at) => ALARMS.get(at).map(|reason| Self::Alarm(Some(*reason))),
-            };
-        }
-        let queue = QueueId(input.number()?);
-        match (version, kind) {
-            (VERSION, UP) => Some(Self::Up {
-                queue,
-                version: input.number()?,
-                frame: Frame::decode(input.rest)?,
-            }),
-            (VERSION, DOWN) => Some(Self::Down {
-                queue,
-                frame: Frame::decode(input.rest)?,
-            }),
-            _ => None,
-        }
+                block: block(input).filter(|block| block.len() == 1)?,
+            },
+            ALARM => match usize::from(input.take::<1>()?[0]).checked_sub(1) {
+                None => Self::Alarm(None),
+                Some(at) => Self::Alarm(Some(*ALARMS.get(at)?)),
+            },
+            _ => return None,
+        })
     }
 }
 
@@ -148,7 +146,7 @@ fn name(input: &mut Input<'_>) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{BlockBuilder, Incarnation};
+    use model::{BlockBuilder, Incarnation, Timestamp};
 
     fn up() -> Envelope {
         let frame = Frame {
@@ -186,18 +184,20 @@ mod tests {
     fn alarms_are_read_as_they_were_written_and_no_other_number_is() {
         for reason in ALARMS.into_iter().map(Some).chain([None]) {
             let bytes = Envelope::Alarm(reason).encode().concat();
-            assert_eq!(bytes.len(), 3);
-            assert_eq!(Envelope::decode(&bytes), Some(Envelope::Alarm(reason)));
-            assert_eq!(Envelope::decode(&bytes[..2]), None);
-            assert_eq!(Envelope::decode(&[&bytes[..], &[0]].concat()), None);
+            assert_eq!(Envelope::decode(bytes.clone()), Some(Envelope::Alarm(reason)));
+            for cut in 0..bytes.len() {
+                assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
+            }
         }
-        assert_eq!(Envelope::decode(&[VERSION, ALARM, 6]), None);
+        let mut parts = Parts::default();
+        parts.said.extend_from_slice(&[VERSION, ALARM, 6]);
+        assert_eq!(Envelope::decode(parts.finish().concat()), None);
     }
 
     #[test]
     fn a_reply_is_one_message_and_its_names_are_short() {
         for messages in [0, 2] {
-            assert_eq!(Envelope::decode(&reply(messages).encode().concat()), None);
+            assert_eq!(Envelope::decode(reply(messages).encode().concat()), None);
         }
         let Envelope::Reply { vhost, block, .. } = reply(1) else {
             unreachable!()
@@ -207,7 +207,7 @@ mod tests {
             address: "a".repeat(256).into(),
             block,
         };
-        assert_eq!(Envelope::decode(&reply.encode().concat()), None);
+        assert_eq!(Envelope::decode(reply.encode().concat()), None);
     }
 
     #[test]
@@ -225,17 +225,18 @@ mod tests {
         };
         let queue = QueueId(1);
         for envelope in [up(), Envelope::Down { queue, frame }, reply(1)] {
-            let bytes = envelope.encode().concat();
-            assert_eq!(Envelope::decode(&bytes).as_ref(), Some(&envelope));
+            let parts = envelope.encode();
+            let bytes = parts.concat();
+            assert_eq!(Envelope::decode(bytes.clone()).as_ref(), Some(&envelope));
             for cut in 0..bytes.len() {
-                assert_eq!(Envelope::decode(&bytes[..cut]), None);
+                assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
             }
-            let mut other = bytes.clone();
-            other[0] += 1;
-            assert_eq!(Envelope::decode(&other), None);
-            other.clone_from(&bytes);
-            other[1] = 9;
-            assert_eq!(Envelope::decode(&other), None);
+            let said = bytes.len() - parts.last().map_or(0, Bytes::len);
+            for (at, wrong) in [(said, VERSION + 1), (said + 1, 9)] {
+                let mut other = bytes.clone();
+                other[at] = wrong;
+                assert_eq!(Envelope::decode(other), None);
+            }
         }
     }
 }

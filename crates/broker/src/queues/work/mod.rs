@@ -215,10 +215,11 @@ impl Work {
     }
 
     /// A node says this. What is no frame of this version is passed over, with a line of log.
-    pub fn receive(&self, from: NodeId, bytes: &[u8]) {
+    pub fn receive(&self, from: NodeId, bytes: Vec<u8>) {
         let Some(known) = self.known(from).filter(|known| known.is_up()) else {
             return;
         };
+        let length = bytes.len();
         match Envelope::decode(bytes) {
             Some(Envelope::Down { queue, frame }) => {
                 if let Some(frame) = known.receive(queue, frame) {
@@ -231,7 +232,7 @@ impl Work {
                     self.here.send(from, &said);
                 }
             }
-            Some(up @ Envelope::Up { .. }) => self.serve(from, up, bytes.len()),
+            Some(up @ Envelope::Up { .. }) => self.serve(from, up, length),
             Some(Envelope::Reply {
                 vhost,
                 address,

@@ -174,8 +174,8 @@ impl Pair {
         loop {
             let next = self.wire.0.lock().unwrap().pop_front();
             match next {
-                Some((HOME, bytes)) => self.home.work.receive(AWAY, &bytes),
-                Some((_, bytes)) => self.away.work.receive(HOME, &bytes),
+                Some((HOME, bytes)) => self.home.work.receive(AWAY, bytes.into()),
+                Some((_, bytes)) => self.away.work.receive(HOME, bytes.into()),
                 None => return,
             }
         }
@@ -375,7 +375,7 @@ fn what_a_peer_sends_about_queues_and_cannot_be_read_has_one_line_of_log_for_man
     pair.link();
     let rejected = &pair.home.work.rejected;
     for _ in 0..3 {
-        pair.home.work.receive(AWAY, b"\xffrubbish");
+        pair.home.work.receive(AWAY, b"\xffrubbish".to_vec());
     }
     assert_eq!(rejected.untold(AWAY), Some(2));
 }

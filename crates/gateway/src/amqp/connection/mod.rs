@@ -25,7 +25,7 @@ mod stories;
 pub use open::EFFORT;
 
 use super::front_end::Amqp;
-use crate::connection::{Connection, Millis, Name};
+use crate::connection::{Connection, Done, Millis, Name};
 use crate::output::Output;
 use broker::{Event, Outbox, Pressure};
 use closing::{Closing, Remains};
@@ -242,11 +242,12 @@ impl Connection for AmqpConnection {
         }
     }
 
-    fn take_published(&mut self) -> bool {
-        match &mut self.stage {
+    fn take_done(&mut self) -> Done {
+        let published = match &mut self.stage {
             Stage::Open(open) => std::mem::take(&mut open.published),
             _ => false,
-        }
+        };
+        if published { Done::Published } else { Done::Other }
     }
 
     fn input(&mut self, bytes: &[u8], now: Millis, out: &mut Output) -> usize {

@@ -3,6 +3,7 @@
 mod hostile;
 mod log;
 mod meeting;
+mod places;
 mod questions;
 mod secured;
 mod wire;
@@ -32,6 +33,8 @@ enum Told {
 struct Book {
     told: Mutex<Vec<Told>>,
     more: Condvar,
+    /// The thread that brought the last frame.
+    thread: Mutex<String>,
 }
 
 impl Book {
@@ -77,6 +80,8 @@ impl Receiver for Book {
     }
 
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes) {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        *self.thread.lock().unwrap() = thread;
         self.note(Told::Frame(from.0, lane, frame));
     }
 

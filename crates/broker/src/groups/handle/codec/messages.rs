@@ -1,7 +1,7 @@
 //! The messages of both directions as bytes.
 
 use super::super::message::{Notice, Question, Resolved, Way};
-use super::{Parts, Said, ToLeader, ToNode, block, consumer, delivery, flag, pieces, set};
+use super::{Parts, Reading, Said, ToLeader, ToNode, block, consumer, delivery, flag, pieces, set};
 use model::Incarnation;
 use queue::encoding::Input;
 use queue::{Answer, ConsumerSettings, Delivery, Disposal, Held};
@@ -83,7 +83,7 @@ impl Said for ToLeader {
         }
     }
 
-    fn get(input: &mut Input<'_>) -> Option<Self> {
+    fn get(input: &mut Reading<'_>) -> Option<Self> {
         Some(match input.octet()? {
             1 => Self::Open {
                 node: Incarnation(input.number()?),
@@ -343,7 +343,7 @@ impl Said for ToNode {
         }
     }
 
-    fn get(input: &mut Input<'_>) -> Option<Self> {
+    fn get(input: &mut Reading<'_>) -> Option<Self> {
         Some(match input.octet()? {
             1 => Self::Opened {
                 below: input.number()?,
@@ -420,7 +420,7 @@ fn put_answer(answer: &Answer, parts: &mut Parts) {
     }
 }
 
-fn answer(input: &mut Input<'_>) -> Option<Answer> {
+fn answer(input: &mut Reading<'_>) -> Option<Answer> {
     Some(match input.octet()? {
         1 => Answer::Consuming,
         2 => Answer::InExclusiveUse,

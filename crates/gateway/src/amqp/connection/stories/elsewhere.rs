@@ -160,8 +160,8 @@ impl Between {
         let some = !frames.is_empty();
         for (to, bytes) in frames {
             match to {
-                HOME => self.home.receive(CLIENTS, &bytes),
-                _ => self.clients.receive(HOME, &bytes),
+                HOME => self.home.receive(CLIENTS, bytes.into()),
+                _ => self.clients.receive(HOME, bytes.into()),
             }
         }
         some
