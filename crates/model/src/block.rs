@@ -122,11 +122,7 @@ impl Block {
         let mut at = 0;
         while at < bytes.len() {
             offsets.push(u32::try_from(at).ok()?);
-            let (message, next) = message_at(&bytes, at)?;
-            let (_, beyond) = Route::split(message.route.as_bytes())?;
-            if !beyond.is_empty() {
-                return None;
-            }
+            let (message, next) = whole_message_at(&bytes, at)?;
             body_bytes += message.body.len() as u64;
             around.note(next - at - message.body.len());
             expiring |= message.properties.may_expire();
@@ -141,6 +137,17 @@ impl Block {
             persistent,
             received,
         })
+    }
+
+    /// How many messages these bytes are; `None` if [`Block::from_bytes`] makes no block of them. Nothing is copied.
+    pub fn count(bytes: &[u8]) -> Option<usize> {
+        let (mut count, mut at) = (0, 0);
+        while at < bytes.len() {
+            u32::try_from(at).ok()?;
+            (_, at) = whole_message_at(bytes, at)?;
+            count += 1;
+        }
+        Some(count)
     }
 
     /// How many messages are in it; at least one for blocks from a builder that was not empty.
@@ -216,6 +223,13 @@ impl Block {
     pub fn received(&self) -> Timestamp {
         self.received
     }
+}
+
+/// A message of which nobody has looked yet whether its route is one.
+fn whole_message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
+    let (message, next) = message_at(bytes, at)?;
+    let (_, beyond) = Route::split(message.route.as_bytes())?;
+    beyond.is_empty().then_some((message, next))
 }
 
 fn message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
@@ -396,6 +410,7 @@ mod tests {
         let again = Block::from_bytes(block.bytes().to_vec(), true, Timestamp(7)).unwrap();
         assert_eq!(again.message(0), block.message(0));
         assert_eq!(again.len(), 2);
+        assert_eq!(Block::count(block.bytes()), Some(2));
     }
 
     #[test]
@@ -456,6 +471,7 @@ mod tests {
         let block = builder.finish(false, Timestamp(0));
         for cut in 1..block.bytes().len() {
             assert!(Block::from_bytes(block.bytes()[..cut].to_vec(), false, Timestamp(0)).is_none());
+            assert_eq!(Block::count(&block.bytes()[..cut]), None);
         }
     }
 }

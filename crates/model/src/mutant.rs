@@ -55,6 +55,8 @@ pub enum Mutant {
     ForgetsActive,
     /// Bodies that a peer has sent are kept under the numbers of others.
     MisplacesBodies,
+    /// Bodies that a peer has sent are remembered before they are synced.
+    KeepsUnsynced,
     /// Contents that were fetched count before they are durable.
     InstallsUnsynced,
     /// What is committed behind contents is passed over while they are fetched.
@@ -81,7 +83,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them, but for [`Self::OF_HANDOVER`] and [`Self::OF_CATALOG`].
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
         Self::KeepsWhatWasUndecided,
@@ -105,6 +107,7 @@ impl Mutant {
         Self::ForgetsDropped,
         Self::ForgetsActive,
         Self::MisplacesBodies,
+        Self::KeepsUnsynced,
         Self::InstallsUnsynced,
         Self::InstallsWithoutTail,
         Self::ReleasesFetched,

@@ -270,6 +270,26 @@ fn owners_that_are_never_synced_share_a_bounded_number_of_descriptors() {
 }
 
 #[test]
+fn what_somebody_is_going_to_sync_is_not_let_go_of() {
+    let is_there = |awaited: bool, seed: u64| {
+        let fs = FaultyFs::new();
+        let segments = open(&fs);
+        put(&segments, 1, b"so that there is a file");
+        segments.sync(of(1)).unwrap();
+        let place = put(&segments, 1, b"needed");
+        if awaited {
+            segments.await_sync(of(1));
+        }
+        put(&segments, 1, b"not needed after a start");
+        segments.let_go(of(1));
+        segments.sync(of(1)).unwrap();
+        open(&fs.crash(seed)).read(of(1), place).is_ok()
+    };
+    assert!((0..50).all(|seed| is_there(true, seed)));
+    assert!(!(0..50).all(|seed| is_there(false, seed)));
+}
+
+#[test]
 fn without_a_descriptor_those_that_nobody_uses_are_given_back() {
     let fs = FaultyFs::new();
     let segments = open(&fs);

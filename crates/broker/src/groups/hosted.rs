@@ -7,7 +7,7 @@ use super::member_journal::member_journal;
 use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::replicated::Replicated;
-use super::transfer::{Order, copy, read_entries, store_entries, without_places};
+use super::transfer::{Order, Written, read_entries, without_places};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
@@ -198,14 +198,14 @@ impl<M: Replicated> Hosted<M> {
                 }),
                 Order::Copy(pieces) => pager.write(move |files| {
                     if !store.is_retired() {
-                        let stored = copy(&store, files, &pieces);
-                        store.is_stored(files, stored, &Ranges::new());
+                        let written = Written::copies(&store, files, &pieces);
+                        store.sync_later(written);
                     }
                 }),
                 Order::Store(entries) => pager.write(move |files| {
                     if !store.is_retired() {
-                        let (stored, failed) = store_entries(&store, files, &entries);
-                        store.is_stored(files, stored, &failed);
+                        let written = Written::entries(&store, files, &entries);
+                        store.sync_later(written);
                     }
                 }),
             }
@@ -373,7 +373,23 @@ struct MemberStore<M: Replicated> {
 }
 
 impl<M: Replicated> MemberStore<M> {
-    /// What was put into segments for contents or bodies that are fetched.
+    /// Has synced what was written for contents or bodies that are fetched, while the next may be written. What becomes of
+    /// it is told on the thread that wrote it: there a member that is given up meanwhile has its segments removed, too, and
+    /// another one writes what must not be freed in their place.
+    fn sync_later(self, written: Written) {
+        let groups = self.hosted.groups.clone();
+        groups.node().pager.sync(move |files| {
+            let (stored, failed) = written.sync(&self, files);
+            let groups = self.hosted.groups.clone();
+            groups.node().pager.write(move |files| {
+                if !self.is_retired() {
+                    self.is_stored(files, stored, &failed);
+                }
+            });
+        });
+    }
+
+    /// What was put into segments for contents or bodies that are fetched, synced.
     fn is_stored(&self, files: &StoreFiles, stored: Vec<Stored>, failed: &Ranges) {
         let generation = self.generation;
         let unneeded = self

@@ -1,5 +1,6 @@
-//! Two threads apart from the fast path: one reads what was paged out, one writes what is to be. So a deep queue neither slows
-//! its publishers nor waits behind them. What they do, others bring along.
+//! Three threads apart from the fast path: one reads what was paged out, one writes what is to be, and one waits for syncs
+//! while the next is being written. So a deep queue neither slows its publishers nor waits behind them. What they do, others
+//! bring along.
 //!
 //! What is read and written for a message store, `paging` says; what an entry in a segment looks like, `queue::store`.
 
@@ -14,10 +15,11 @@ use storage::{JournalId, Kind, Segments, World};
 /// Something for one of the threads to do.
 pub type Job = Box<dyn FnOnce(&StoreFiles) + Send>;
 
-/// The two threads.
+/// The three threads.
 pub struct Pager {
     reads: Worker<Job>,
     writes: Worker<Job>,
+    syncs: Worker<Job>,
 }
 
 /// What the threads work on.
@@ -37,12 +39,17 @@ impl Pager {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(files: StoreFiles) -> std::io::Result<Self> {
-        let (reads, writes) = (Worker::default(), Worker::default());
-        let reading = files.clone();
-        let world = files.world.clone();
-        reads.start(world.as_ref(), "page-reader", move |job: Job| job(&reading))?;
-        writes.start(world.as_ref(), "page-writer", move |job: Job| job(&files))?;
-        Ok(Self { reads, writes })
+        let start = |name| -> std::io::Result<Worker<Job>> {
+            let (worker, files) = (Worker::default(), files.clone());
+            let world = files.world.clone();
+            worker.start(world.as_ref(), name, move |job: Job| job(&files))?;
+            Ok(worker)
+        };
+        Ok(Self {
+            reads: start("page-reader")?,
+            writes: start("page-writer")?,
+            syncs: start("page-syncer")?,
+        })
     }
 
     /// Has the reading thread do this. After `stop` it is dropped: the node is closing.
@@ -53,6 +60,12 @@ impl Pager {
     /// The same for the writing thread: writing, deleting, and whatever else waits for the disk or takes its time.
     pub fn write(&self, job: impl FnOnce(&StoreFiles) + Send + 'static) {
         self.writes.send(Box::new(job));
+    }
+
+    /// The same for the thread that does nothing but wait for syncs of what the writing one has written. What follows from them
+    /// is the writing thread's again: what it deletes and frees keeps its order with that.
+    pub fn sync(&self, job: impl FnOnce(&StoreFiles) + Send + 'static) {
+        self.syncs.send(Box::new(job));
     }
 
     /// Does what is left to be done of kept promises.
@@ -78,6 +91,7 @@ impl Pager {
     pub fn stop(&self) {
         self.reads.stop();
         self.writes.stop();
+        self.syncs.stop();
     }
 }
 

@@ -11,6 +11,9 @@ use std::fmt;
 use std::sync::Arc;
 use storage::{JournalId, StorageError};
 
+/// Entries are gathered up to so many bytes before they are written.
+const GATHERED_BYTES: usize = 512 << 10;
+
 /// A block that was read.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -116,8 +119,8 @@ pub trait Paged: fmt::Debug + Send {
         self.rewrite_sparse(files);
     }
 
-    /// Appends entries to the segments one after the other, so that only one is in memory twice, up to the first that cannot be
-    /// written; `durable`: they are synced. Returns where they are. `failure` is what the log says if something went wrong.
+    /// Appends entries to the segments, up to the first that cannot be written; `durable`: they are synced. Returns where they
+    /// are. `failure` is what the log says if something went wrong.
     fn write(
         &self,
         files: &StoreFiles,
@@ -125,27 +128,54 @@ pub trait Paged: fmt::Debug + Send {
         durable: bool,
         failure: &str,
     ) -> Vec<Stored> {
-        let (mut stored, mut places) = (Vec::new(), Vec::with_capacity(1));
-        let mut result = Ok(());
-        for (first, count, entry) in entries {
-            places.clear();
-            result = files.segments.append(self.owner(), [entry.parts()], &mut places);
-            let (true, Some(place)) = (result.is_ok(), places.first()) else {
-                break;
-            };
-            let place = store_place(*place);
-            stored.push(Stored { first, count, place });
-        }
-        if durable {
-            let synced = files.segments.sync(self.owner());
-            result = result.and(synced.inspect_err(|_| stored.clear()));
-        } else {
+        let mut stored = self.append(files, entries, failure);
+        if !durable {
             files.segments.let_go(self.owner());
-        }
-        if let Err(error) = result {
-            tracing::error!(area = "storage", "{self:?}: {failure}: {error}");
+        } else if !self.sync(files, failure) {
+            stored.clear();
         }
         stored
+    }
+
+    /// The same, without a word on when they are synced. Small entries are gathered and written together; so not much more than
+    /// [`GATHERED_BYTES`] or one entry is in memory twice. What could not be written together with others is not there either.
+    fn append(
+        &self,
+        files: &StoreFiles,
+        entries: &mut dyn Iterator<Item = (Seq, u32, EntryBuilder)>,
+        failure: &str,
+    ) -> Vec<Stored> {
+        let (mut stored, mut gathered, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            let mut bytes = 0;
+            while bytes < GATHERED_BYTES
+                && let Some(entry) = entries.next()
+            {
+                bytes += entry.2.bytes();
+                gathered.push(entry);
+            }
+            if gathered.is_empty() {
+                return stored;
+            }
+            let parts = gathered.iter().map(|(.., entry)| entry.parts());
+            if let Err(error) = files.segments.append(self.owner(), parts, &mut places) {
+                tracing::error!(area = "storage", "{self:?}: {failure}: {error}");
+                return stored;
+            }
+            for ((first, count, _), place) in gathered.drain(..).zip(places.drain(..)) {
+                let place = store_place(place);
+                stored.push(Stored { first, count, place });
+            }
+        }
+    }
+
+    /// Makes what was appended durable. Whether it is.
+    fn sync(&self, files: &StoreFiles, failure: &str) -> bool {
+        let synced = files.segments.sync(self.owner());
+        if let Err(error) = &synced {
+            tracing::error!(area = "storage", "{self:?}: {failure}: {error}");
+        }
+        synced.is_ok()
     }
 
     /// Has the store move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours'

@@ -70,6 +70,11 @@ impl EntryBuilder {
         self.bytes.extend_from_slice(&header);
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The parts, in order.
     pub fn parts(&self) -> Vec<&[u8]> {
         let ends = self.ends.iter().copied().chain([self.bytes.len()]);

@@ -116,10 +116,12 @@ impl Store {
                 true => fit.max(1),
                 false => fit,
             };
-            if count == 0 {
+            let end = (to + 1).min(from.saturating_add(count));
+            // For a part of what lies on the disk all of it would be read, and once more for the rest: it is left for then.
+            let is_read_twice = end <= to && run.memory.is_none() && !found.pieces.is_empty();
+            if count == 0 || is_read_twice {
                 return false;
             }
-            let end = (to + 1).min(from.saturating_add(count));
             found.pieces.add(run, from, end);
             at = end;
         }

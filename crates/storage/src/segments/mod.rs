@@ -128,6 +128,14 @@ impl Segments {
         }
     }
 
+    /// What the owner has appended is going to be made durable by a [`sync`](Self::sync) on another thread: until that begins,
+    /// [`let_go`](Self::let_go) lets go of nothing.
+    pub fn await_sync(&self, owner: JournalId) {
+        if let Some(owner) = self.owner(owner) {
+            owner.await_sync();
+        }
+    }
+
     /// Nothing that the owner appended since the last sync needs to be durable: its files are not kept open for that.
     pub fn let_go(&self, owner: JournalId) {
         if let Some(owner) = self.owner(owner) {

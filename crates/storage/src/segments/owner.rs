@@ -34,6 +34,8 @@ struct Tail {
     /// Written files that are not synced. Their descriptors stay open until then: a failed write-back is reported on
     /// them.
     dirty: Vec<(u32, Arc<dyn File>)>,
+    /// Somebody syncs them later, on another thread: until then they are not let go of.
+    awaited: bool,
     /// Names that are not synced: of files in the owner's directory, of that directory in the one above.
     new_names: bool,
     new_dir: bool,
@@ -239,6 +241,7 @@ impl Owner {
             }
             // Nothing is buffered between appends, so this much memory per idle owner would be wasted.
             tail.buffer = Vec::new();
+            tail.awaited = false;
             let names = (
                 std::mem::take(&mut tail.new_names),
                 std::mem::take(&mut tail.new_dir),
@@ -253,10 +256,17 @@ impl Owner {
         outcome
     }
 
-    /// Forgets what would have to be synced.
+    /// What was appended is synced later.
+    pub(crate) fn await_sync(&self) {
+        self.tail().awaited = true;
+    }
+
+    /// Forgets what would have to be synced, unless somebody is going to.
     pub(crate) fn let_go(&self) {
         let mut tail = self.tail();
-        tail.dirty = Vec::new();
+        if !tail.awaited {
+            tail.dirty = Vec::new();
+        }
         tail.buffer = Vec::new();
     }
 

@@ -6,6 +6,7 @@ mod damage;
 mod frames;
 mod installs;
 mod seeds;
+mod storing;
 mod transfer;
 mod trio;
 mod world;

@@ -389,6 +389,16 @@ impl Trio {
         }
     }
 
+    /// The node's thread of this name makes no step from now on, or any of them does again.
+    pub fn hold(&self, id: u32, thread: Option<&'static str>) {
+        self.life(id).world.hold(thread);
+    }
+
+    /// The node's thread that is held makes a step. Whether it had something to do.
+    pub fn step_held(&self, id: u32) -> bool {
+        self.life(id).world.step_held()
+    }
+
     /// Brings the next frame that arrives. False if none is under way.
     pub fn deliver_one(&self) -> bool {
         loop {

@@ -11,9 +11,12 @@ pub struct ByHand {
     myself: Weak<Self>,
     files: FaultyFs,
     threads: Mutex<Vec<Slot>>,
+    /// The thread of this name makes no step unless it is named.
+    held: Mutex<Option<&'static str>>,
 }
 
 struct Slot {
+    name: String,
     /// Not here while it makes a step, nor after its end.
     task: Option<Box<dyn Task>>,
     ready: bool,
@@ -31,6 +34,7 @@ impl ByHand {
             myself: myself.clone(),
             files,
             threads: Mutex::default(),
+            held: Mutex::default(),
         })
     }
 
@@ -51,10 +55,27 @@ impl ByHand {
         (0..count).any(|number| self.step(number));
     }
 
+    /// The thread of this name makes no step from now on, or any of them does again.
+    pub fn hold(&self, name: Option<&'static str>) {
+        *self.held.lock().unwrap() = name;
+    }
+
+    /// The thread that is held makes a step. Whether it had something to do.
+    pub fn step_held(&self) -> bool {
+        let held = self.held.lock().unwrap().take();
+        let threads = self.threads.lock().unwrap();
+        let number = threads.iter().position(|slot| Some(slot.name.as_str()) == held);
+        drop(threads);
+        let stepped = number.is_some_and(|number| self.step(number));
+        self.hold(held);
+        stepped
+    }
+
     /// Whether the thread had something to do.
     fn step(&self, number: usize) -> bool {
+        let held = *self.held.lock().unwrap();
         let mut threads = self.threads.lock().unwrap();
-        if !std::mem::take(&mut threads[number].ready) {
+        if Some(threads[number].name.as_str()) == held || !std::mem::take(&mut threads[number].ready) {
             return false;
         }
         let Some(mut task) = threads[number].task.take() else {
@@ -98,10 +119,13 @@ impl World for ByHand {
         Ok(())
     }
 
-    fn start(&self, _name: &str, task: Box<dyn Task>) -> io::Result<Arc<dyn Thread>> {
+    fn start(&self, name: &str, task: Box<dyn Task>) -> io::Result<Arc<dyn Thread>> {
         let mut threads = self.threads.lock().unwrap();
-        let task = Some(task);
-        threads.push(Slot { task, ready: true });
+        threads.push(Slot {
+            name: name.to_owned(),
+            task: Some(task),
+            ready: true,
+        });
         Ok(Arc::new(Turned {
             world: self.myself.clone(),
             number: threads.len() - 1,

@@ -3,7 +3,7 @@
 use super::frame::{Entry, Head, PIECE_BYTES};
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged, Unread};
-use model::{Ranges, Seq};
+use model::{Mutant, Ranges, Seq};
 use queue::store::{Bytes, EntryBuilder, Piece, Stored, Whereabouts};
 
 /// What the log says when bodies that were asked for cannot be kept.
@@ -58,6 +58,9 @@ impl Reading {
     fn part(&mut self, found: &Found, seqs: std::ops::RangeInclusive<Seq>, from: usize) -> bool {
         let Found { block, damaged } = found;
         let mut head: Option<Head> = None;
+        let room = PIECE_BYTES.saturating_sub(self.bytes);
+        let count = (seqs.end() - seqs.start() + 1) as usize;
+        self.open.reserve(block.slice(from, count).len().min(room));
         for (seq, at) in seqs.zip(from..) {
             if damaged.contains(at as u64) || at >= block.len() {
                 self.lost.push(seq);
@@ -96,36 +99,63 @@ impl Reading {
     }
 }
 
-/// Puts bodies into segments, synced. What could not be.
-pub fn store_entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) -> (Vec<Stored>, Ranges) {
-    // What follows the first that can't be written is not looked at any more.
-    let mut all = Ranges::new();
-    let heads = entries.iter().map(|entry| entry.head);
-    heads.for_each(|head| all.push_span(head.first, head.last()));
-    let mut built = entries.iter().filter_map(|entry| {
-        let Head {
-            first,
-            count,
-            persistent,
-            received,
-        } = entry.head;
-        let block = entry.block()?;
-        let mut built = EntryBuilder::new(persistent, received);
-        built.push(&block, 0, block.len());
-        built.finish();
-        Some((first, count, built))
-    });
-    let stored = store.write(files, &mut built, true, UNSTORED);
-    let failed = all.without(&Stored::seqs(&stored));
-    (stored, failed)
+/// Bodies that were put into segments, and are to be synced.
+pub struct Written {
+    stored: Vec<Stored>,
+    /// What was to be put there, if somebody asks for it again that could not be.
+    wanted: Ranges,
 }
 
-/// Copies bodies into segments, synced, as far as they can be read.
-pub fn copy(store: &impl Paged, files: &StoreFiles, pieces: &[Piece]) -> Vec<Stored> {
-    let mut nearby = Nearby::default();
-    let mut built = pieces.iter().filter_map(|piece| {
-        let built = store.entry(files, piece, &mut nearby, &mut Ranges::new())?;
-        Some((piece.first, piece.count, built))
-    });
-    store.write(files, &mut built, true, UNSTORED)
+impl Written {
+    fn write(
+        store: &impl Paged,
+        files: &StoreFiles,
+        wanted: Ranges,
+        entries: &mut dyn Iterator<Item = (Seq, u32, EntryBuilder)>,
+    ) -> Self {
+        let stored = store.append(files, entries, UNSTORED);
+        files.segments.await_sync(store.owner());
+        Self { stored, wanted }
+    }
+
+    /// Bodies of other nodes. What follows the first that can't be written is not looked at any more.
+    pub fn entries(store: &impl Paged, files: &StoreFiles, entries: &[Entry]) -> Self {
+        let mut wanted = Ranges::new();
+        let heads = entries.iter().map(|entry| entry.head);
+        heads.for_each(|head| wanted.push_span(head.first, head.last()));
+        let mut built = entries.iter().filter_map(|entry| {
+            let Head {
+                first,
+                count,
+                persistent,
+                received,
+            } = entry.head;
+            let block = entry.block()?;
+            let mut built = EntryBuilder::new(persistent, received);
+            built.push(&block, 0, block.len());
+            built.finish();
+            Some((first, count, built))
+        });
+        Self::write(store, files, wanted, &mut built)
+    }
+
+    /// Copies of bodies that are here, as far as they can be read.
+    pub fn copies(store: &impl Paged, files: &StoreFiles, pieces: &[Piece]) -> Self {
+        let mut nearby = Nearby::default();
+        let mut built = pieces.iter().filter_map(|piece| {
+            let built = store.entry(files, piece, &mut nearby, &mut Ranges::new())?;
+            Some((piece.first, piece.count, built))
+        });
+        Self::write(store, files, Ranges::new(), &mut built)
+    }
+
+    /// Has them synced, which may be long after they were written. Where they are, and what was not stored.
+    pub fn sync(self, store: &impl Paged, files: &StoreFiles) -> (Vec<Stored>, Ranges) {
+        let Self { mut stored, wanted } = self;
+        if !Mutant::KeepsUnsynced.is_on() && !store.sync(files, UNSTORED) {
+            stored.clear();
+        }
+        let failed = wanted.without(&Stored::seqs(&stored));
+        (stored, failed)
+    }
 }

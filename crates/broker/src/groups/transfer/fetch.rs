@@ -417,7 +417,7 @@ impl Bodies {
         if !answered.without(&self.asked).is_empty() || answered.count() != messages() {
             return Err(Lie::Numbers);
         }
-        if entries.iter().any(|entry| entry.block().is_none()) {
+        if !entries.iter().all(Entry::is_whole) {
             return Err(Lie::Messages);
         }
         self.answered(&answered, lost);
@@ -460,7 +460,7 @@ impl Bodies {
             head,
             bytes: here.into(),
         };
-        if entry.block().is_none() {
+        if !entry.is_whole() {
             return Err(Lie::Messages);
         }
         self.answered(&Ranges::one(head.first), &Ranges::new());

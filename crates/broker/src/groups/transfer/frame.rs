@@ -20,6 +20,12 @@ use model::{Block, Index, Ranges, Seq, Timestamp};
 const VERSION: u8 = 1;
 /// Bytes before what is said.
 const HEADER: usize = 17;
+/// No frame has more bytes around its lists and bodies.
+const AROUND: usize = 128;
+/// Bytes of a span.
+const SPAN: usize = 16;
+/// Bytes of an entry before its messages.
+const ENTRY: usize = 25;
 /// The most bytes of contents or bodies in a frame.
 pub const PIECE_BYTES: usize = 1 << 20;
 /// The longest frame. A longer one is refused unread.
@@ -128,6 +134,11 @@ impl Head {
 }
 
 impl Entry {
+    /// Whether the bytes are those of so many messages.
+    pub fn is_whole(&self) -> bool {
+        Block::count(&self.bytes) == Some(self.head.count as usize)
+    }
+
     /// The messages; `None` if the bytes aren't those of so many.
     pub fn block(&self) -> Option<Block> {
         let Head {
@@ -144,10 +155,26 @@ impl Entry {
 impl Said {
     /// A frame for the group's member on another node.
     pub fn frame(&self, incarnation: u64, group: GroupId) -> Bytes {
-        let mut out = vec![VERSION];
+        let mut out = Vec::with_capacity(self.most_bytes());
+        out.push(VERSION);
         put(&mut out, &[incarnation, group.0]);
         self.encode(&mut out);
         out.into()
+    }
+
+    /// A frame of it has about so many bytes, so that these are not moved while they are written.
+    fn most_bytes(&self) -> usize {
+        match self {
+            Self::Bodies {
+                gone, lost, entries, ..
+            } => {
+                let bodies: usize = entries.iter().map(|entry| ENTRY + entry.bytes.len()).sum();
+                AROUND + SPAN * (gone.spans().count() + lost.spans().count()) + bodies
+            }
+            Self::WantsBodies { seqs, .. } => AROUND + SPAN * seqs.spans().count(),
+            Self::Contents { bytes, .. } | Self::Slice { bytes, .. } => AROUND + bytes.len(),
+            Self::WantsContents { .. } | Self::NotNow { .. } => AROUND,
+        }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -15,7 +15,7 @@ mod hosting;
 mod next;
 mod transfers;
 
-pub(super) use disk::{copy, read_entries, store_entries};
+pub(super) use disk::{Written, read_entries};
 pub(super) use hosting::part;
 pub(super) use next::{Next, without_places};
 pub(super) use transfers::{Order, Transfers};

@@ -11,9 +11,11 @@ use queue::store::{Piece, Whereabouts};
 use std::sync::Arc;
 use storage::Position;
 
-/// While bodies of so many bytes wait for a store that is under way, no more are asked for. At most so much, and an answer,
-/// waits, and as much is being stored.
+/// While bodies of so many bytes wait to be stored, no more are asked for. At most so much, and an answer, waits, and as much is
+/// being written.
 const ARRIVED_BYTES: usize = 8 << 20;
+/// So many stores are under way at most: one is being written while the one before is being synced.
+const STORES: usize = 2;
 /// Ticks before contents are asked for again that could not be used.
 const HOLD: u32 = 50;
 /// Ticks before bodies are looked for again that nobody could give.
@@ -62,7 +64,7 @@ pub struct Transfers {
     /// Those of which every other member said that it can't read them either.
     pub nowhere: Ranges,
     pub orders: Vec<Order>,
-    /// Bodies that have come while a store was under way: the next one stores all of them, with one sync. Until then they are
+    /// Bodies that have come while stores were under way: the next one stores all of them, with one sync. Until then they are
     /// here in memory only, and nothing counts them as held.
     pub arrived: Vec<Entry>,
     /// Stores and copies that are under way.
@@ -139,9 +141,9 @@ impl Transfers {
         }
     }
 
-    /// Stores what has come, if nothing is being stored.
+    /// Stores what has come, if not too much is being stored.
     pub fn store(&mut self) {
-        if self.storing == 0 && !self.arrived.is_empty() {
+        if self.storing < STORES && !self.arrived.is_empty() {
             self.storing += 1;
             let arrived = std::mem::take(&mut self.arrived);
             self.orders.push(Order::Store(arrived));
