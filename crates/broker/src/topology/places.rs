@@ -16,6 +16,11 @@ impl Topology {
         self.incarnation().node
     }
 
+    /// True if this is the node, or it can be reached.
+    pub(crate) fn reaches(&self, node: NodeId) -> bool {
+        node == self.own_node() || self.peers.get().is_some_and(|peers| peers.reach(node).is_some())
+    }
+
     /// To be held from when it is found out whether a node can be reached until the handle is where others find it: else one
     /// that is made while a link comes up would never follow it.
     pub(super) fn reaching(&self) -> MutexGuard<'_, ()> {
