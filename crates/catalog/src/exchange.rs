@@ -3,7 +3,7 @@
 use crate::Name;
 use crate::binding::{Binding, Destination};
 use crate::exchange_kinds::ExchangeKind;
-use crate::node::Lifetime;
+use crate::node::{Lifetime, NodeId};
 use crate::routing::Routes;
 use imbl::OrdMap;
 use model::QueueId;
@@ -63,13 +63,13 @@ pub struct Exchange {
 pub(crate) enum Own {
     /// The messages that wait for their time.
     Delays(QueueId),
-    /// The deduplication keys that have passed.
-    Seen(QueueId),
+    /// The deduplication keys that have passed, which the node of this number remembers.
+    Seen(QueueId, NodeId),
 }
 
 impl Own {
     pub(crate) fn id(self) -> QueueId {
-        let (Self::Delays(id) | Self::Seen(id)) = self;
+        let (Self::Delays(id) | Self::Seen(id, _)) = self;
         id
     }
 }
@@ -124,7 +124,7 @@ impl Exchange {
     /// Where it keeps the deduplication keys that have passed, if it does.
     pub fn seen(&self) -> Option<QueueId> {
         match self.own {
-            Some(Own::Seen(id)) => Some(id),
+            Some(Own::Seen(id, _)) => Some(id),
             _ => None,
         }
     }

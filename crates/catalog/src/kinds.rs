@@ -17,7 +17,8 @@ pub enum QueueKind {
     Mirrored,
     /// The messages that wait for their time in a delayed exchange.
     Delayed,
-    /// The keys that a deduplication exchange remembers. It has no messages.
+    /// The keys that a deduplication exchange remembers, and the messages that other nodes have sent there and that have not gone
+    /// on.
     Deduplication,
     /// A second kind of queue, for tests: it keeps its newest message only.
     #[cfg(feature = "second-kind")]

@@ -244,7 +244,7 @@ impl Vhost {
     pub(crate) fn add_queue(&mut self, queue: Arc<Queue>) -> bool {
         let own = match queue.kind {
             QueueKind::Delayed => Own::Delays(queue.id),
-            QueueKind::Deduplication => Own::Seen(queue.id),
+            QueueKind::Deduplication => Own::Seen(queue.id, queue.home),
             _ => return insert_new(&mut self.queues, queue),
         };
         let Some(exchange) = self.exchanges.get_mut(&queue.name) else {
@@ -297,8 +297,10 @@ impl Vhost {
         let before = (found.queues.len(), found.exchanges.len());
         match exchange.own {
             Some(Own::Delays(delays)) if envelope.must_wait() => return found.queues.push(delays),
+            // Who remembers decides, and routes: all goes there, be it a duplicate or none, so it keeps its order.
+            Some(Own::Seen(seen, home)) if envelope.is_away_from(home) => return found.queues.push(seen),
             // To RabbitMQ's plugin, too, a duplicate is what goes nowhere.
-            Some(Own::Seen(seen)) if envelope.has_passed(seen) => {}
+            Some(Own::Seen(seen, _)) if envelope.has_passed(seen) => {}
             _ => exchange.routes.find(envelope, found),
         }
         // Many bindings may lead to the same queue, and each is a step.

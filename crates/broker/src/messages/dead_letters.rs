@@ -4,6 +4,10 @@
 //! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays
 //! where it died, and is published again later. Nothing of it is kept here meanwhile.
 //!
+//! What exchanges keep goes on from here as well: messages whose delay is over, and those that other nodes have sent to a
+//! deduplication exchange, for the node that remembers what has passed it. These wait as long as this node must not believe its
+//! copy of what exists: they were published after whatever their publisher knows to be bound.
+//!
 //! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
 
@@ -15,14 +19,16 @@ use crate::node::ends::Receipt;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged, Unread};
 use crate::queues::{DeadLetters, Queue};
+use crate::topology::caches::{Caches, Passed};
 use crate::worker::{Mailbox, Worker};
-use catalog::{Envelope, Exchange, QueueKind, View};
+use catalog::{Envelope, Exchange, NodeId, QueueKind, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Value;
 use model::{
     BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
     X_DELAY,
 };
+use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
 use queue::{DropReason, Request};
 use smallvec::SmallVec;
@@ -133,6 +139,8 @@ struct Open {
     missing: usize,
     /// How many letters were read.
     letters: u64,
+    /// Those that deduplication exchanges let pass, and that may have to pass again until they have arrived.
+    passed: Vec<(Seq, Passed)>,
 }
 
 /// Dead letters under way, and what is looked up once for all of them.
@@ -142,6 +150,8 @@ struct Round<'a> {
     letters: &'a DeadLetters,
     number: u64,
     now: Timestamp,
+    /// This node.
+    at: NodeId,
     /// The messages are still in their queue, and can be handed over again. What a full queue refused is in none.
     stays: bool,
 }
@@ -194,6 +204,7 @@ impl Publishing {
         {
             if let Some(broker) = self.broker.upgrade() {
                 broker.stats().dead_letters().arrived(open.letters);
+                open.tell(broker.caches());
             }
             open.finish();
         }
@@ -214,6 +225,7 @@ impl Publishing {
             failed: Ranges::new(),
             missing: 1,
             letters: 0,
+            passed: Vec::new(),
         };
         self.open.insert(number, open);
         let round = Round {
@@ -222,6 +234,7 @@ impl Publishing {
             letters: &letters,
             number,
             now: broker.node().now(),
+            at: broker.topology().own_node(),
             stays: letters.pieces.iter().all(|piece| piece.first > 0),
         };
         let mut batch = Batch::default();
@@ -259,8 +272,8 @@ impl Publishing {
             }
         }
         self.post(&round, &mut batch);
-        // What a delayed exchange had kept did not die.
-        if letters.queue.kind != QueueKind::Delayed {
+        // What an exchange had kept did not die.
+        if letters.queue.kind.is_of_clients() {
             let died = self.open.get(&number).map_or(0, |open| open.letters);
             broker.stats().dead_letters().died(letters.reason, died);
         } else if let Some(open) = self.open.get_mut(&number) {
@@ -278,11 +291,17 @@ impl Publishing {
             now,
             ..
         } = *round;
+        if letters.queue.kind == QueueKind::Deduplication && broker.is_stale() {
+            if let Some(open) = self.open.get_mut(&round.number) {
+                open.postpone(seq);
+            }
+            return;
+        }
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
             return;
         };
-        if letters.queue.kind == QueueKind::Delayed {
-            return self.delayed(round, exchange, (seq, message), batch);
+        if !letters.queue.kind.is_of_clients() {
+            return self.kept(round, exchange, (seq, message), batch);
         }
         let keys = routing_keys(message, &Limits::STORED);
         let death = Death {
@@ -301,10 +320,13 @@ impl Publishing {
         let mut queues = SmallVec::new();
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
         let chance = broker.node().number().wrapping_mul(SPREAD);
+        let passing = broker.caches().passing(round.bearer(seq));
         let mut envelope = Envelope::with_keys(&among, dead.properties.as_properties())
             .with_chance(chance)
-            .with_filter(&**broker.caches());
+            .at(round.at)
+            .with_filter(&passing);
         view.route(exchange, &mut envelope, &mut queues);
+        self.note_passed(round, seq, passing.passed());
         if letters.reason != DropReason::Rejected {
             self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
         }
@@ -362,8 +384,16 @@ impl Publishing {
         true
     }
 
-    /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
-    fn delayed(
+    /// What deduplication exchanges let pass has arrived with everything else of its round.
+    fn note_passed(&mut self, round: &Round<'_>, seq: Seq, passed: Passed) {
+        if let Some(open) = self.open.get_mut(&round.number).filter(|_| !passed.is_empty()) {
+            open.passed.push((seq, passed));
+        }
+    }
+
+    /// What an exchange had kept, because of a delay or as another node had sent it here, is no dead letter: it goes on from its
+    /// exchange as it came.
+    fn kept(
         &mut self,
         round: &Round<'_>,
         from: &Exchange,
@@ -376,17 +406,26 @@ impl Publishing {
             keys.extend(copied(message, "BCC", &Limits::STORED));
         }
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
-        let properties = waited(message.properties, &Limits::STORED);
+        let has_waited = round.letters.queue.kind == QueueKind::Delayed;
+        let properties = match has_waited {
+            true => waited(message.properties, &Limits::STORED),
+            false => None,
+        };
         let properties = message.properties.replaced_by(properties.as_ref());
         let shown = carbon_copies::as_shown(properties, &Limits::STORED);
         let properties = properties.replaced_by(shown.as_ref());
         let chance = broker.node().number().wrapping_mul(SPREAD);
+        let passing = broker.caches().passing(round.bearer(seq));
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
-            .with_filter(&**round.broker.caches())
-            .that_waited();
+            .at(round.at)
+            .with_filter(&passing);
+        if has_waited {
+            envelope = envelope.that_waited();
+        }
         let mut queues = SmallVec::new();
         round.view.route(from, &mut envelope, &mut queues);
+        self.note_passed(round, seq, passing.passed());
         if queues.is_empty() {
             return;
         }
@@ -471,6 +510,19 @@ impl Open {
         }
     }
 
+    /// Tells deduplication exchanges of those that have arrived.
+    fn tell(&self, caches: &Caches) {
+        let queue = self.queue.id;
+        for (seq, passed) in &self.passed {
+            if self.failed.contains(*seq) {
+                continue;
+            }
+            for (seen, key) in passed {
+                caches.arrived(*seen, *key, Bearer { queue, seq: *seq });
+            }
+        }
+    }
+
     /// All have arrived where they went.
     fn finish(self) {
         self.queue.submit(Request::FinishDeadLetters {
@@ -478,6 +530,14 @@ impl Open {
             unread: self.unread,
             failed: self.failed,
         });
+    }
+}
+
+impl Round<'_> {
+    /// A letter as deduplication exchanges know it, if it may have to pass them again.
+    fn bearer(&self, seq: Seq) -> Option<Bearer> {
+        let queue = self.letters.queue.id;
+        self.stays.then_some(Bearer { queue, seq })
     }
 }
 

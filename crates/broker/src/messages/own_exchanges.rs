@@ -97,7 +97,10 @@ pub(crate) fn publish_notice(broker: &Broker, notice: &Notice) {
     };
     let mut queues = SmallVec::new();
     let properties = notice.properties.as_properties();
-    let mut envelope = Envelope::new(&notice.routing_key, properties).with_filter(&**broker.caches());
+    let passing = broker.caches().passing(None);
+    let mut envelope = Envelope::new(&notice.routing_key, properties)
+        .at(broker.topology().own_node())
+        .with_filter(&passing);
     view.route(exchange, &mut envelope, &mut queues);
     if queues.is_empty() {
         return;

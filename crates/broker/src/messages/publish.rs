@@ -14,7 +14,7 @@ use crate::node::ends::Receipt;
 use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::Ledger;
-use catalog::{QueueKind, Refusal, View};
+use catalog::{Refusal, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::{BlockBuilder, Message, QueueId, Ranges};
 use queue::Request;
@@ -306,13 +306,13 @@ impl Publisher {
         Ok(Taken { queues, replies })
     }
 
-    /// Those of a target's queues in which messages wait for their time, and the others. What waits is routed later,
-    /// and needs its `BCC` until then.
+    /// Those of a target's queues in which messages wait for their time, or go on to the node that routes them, and the others.
+    /// What waits is routed later, and needs its `BCC` until then.
     fn split_waiting(&self, target: usize) -> (SmallVec<[QueueId; 8]>, SmallVec<[QueueId; 8]>) {
         let registry = self.session.broker().queues();
         let waits = |id: &QueueId| {
             let queue = registry.get(*id);
-            queue.is_some_and(|queue| queue.kind() == QueueKind::Delayed)
+            queue.is_some_and(|queue| !queue.kind().is_of_clients())
         };
         self.targets[target].ids.iter().copied().partition(waits)
     }

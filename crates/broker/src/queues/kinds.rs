@@ -74,6 +74,7 @@ static NEWEST: Of<queue::newest::Newest<Ends>> = Of::in_journals(Kind(u8::MAX));
 const KINDS: &[(QueueKind, &'static dyn QueueType)] = &[
     (QueueKind::Classic, &CLASSIC),
     (QueueKind::Delayed, &CLASSIC),
+    (QueueKind::Deduplication, &CLASSIC),
     #[cfg(any(test, feature = "second-kind"))]
     (QueueKind::Newest, &NEWEST),
 ];

@@ -299,7 +299,7 @@ fn restore_queues(
         .collect();
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-    for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
+    for known in all {
         let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {
             queues.insert(topology.away(known));
             continue;
@@ -328,13 +328,18 @@ fn restore_queues(
     Ok(())
 }
 
-/// Makes hosts of what all durable deduplication exchanges remember, be it nothing.
+/// Makes hosts of what all durable deduplication exchanges of this node remember, be it nothing.
 fn restore_caches(topology: &Topology, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Node) {
     let view = topology.view();
     let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
         let id = JournalOf::Cache(known.id).id();
         let replayed = replayed.remove(&known.id);
+        if !topology.is_here(known) {
+            // Another node's, of which this one remembered things of its own once.
+            replayed.is_some().then(|| node.log.forget(id));
+            continue;
+        }
         let replayed = replayed.map(|cache| cache.into_parts(&node.log, id));
         topology.start_cache(known, replayed);
     }

@@ -231,7 +231,10 @@ impl Session {
             unique,
         };
         let done = self.decide_if(channel, permit, request);
-        let done = done.inspect_err(|_| self.keep_name(unique))?;
+        let done = done.inspect_err(|refusal| {
+            self.say_why_locked(&named, refusal);
+            self.keep_name(unique);
+        })?;
         Churn::more(&self.broker().stats().churn().queues_declared);
         let Answer::Queue(queue) = &done.value else {
             return Err(no_answer());
@@ -320,7 +323,8 @@ impl Session {
         let Some(known) = view.queue(self.vhost(), name) else {
             return Ok(Deleting::Done(QueueDeleted::default()));
         };
-        known.check_exclusive(self.connection())?;
+        let may = known.check_exclusive(self.connection());
+        may.inspect_err(|refusal| self.say_why_locked(name, refusal))?;
         let Some(handle) = self.broker().registry().get(known.id) else {
             return Ok(Deleting::Done(QueueDeleted::default()));
         };

@@ -16,7 +16,7 @@ use crate::options::node_limits::NodeLimits;
 use crate::queues::{Handle, Queue};
 use crate::session::undecided::Undecided;
 use crate::stats::{Connection, ConnectionDetails, Opened};
-use catalog::{ConsumerArguments, Exchange, NodeConnection, ObjectKind, Refusal, Verb, View};
+use catalog::{ConsumerArguments, Exchange, NodeConnection, ObjectKind, Refusal, RefusalKind, Verb, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
@@ -582,8 +582,31 @@ impl Session {
     /// The queue's id, unless another connection owns it alone.
     pub(crate) fn queue_of(&self, view: &View, name: &str) -> Result<QueueId, Refusal> {
         let queue = view.queue(&self.vhost, name).ok_or_else(|| self.no_queue(name))?;
-        queue.check_exclusive(self.connection())?;
+        let may = queue.check_exclusive(self.connection());
+        may.inspect_err(|refusal| self.say_why_locked(name, refusal))?;
         Ok(queue.id)
+    }
+
+    /// A queue whose owner's node is not there any more is locked for longer than its connection seems to have lasted: the log
+    /// says until when. Clients are told what RabbitMQ tells them.
+    pub(crate) fn say_why_locked(&self, name: &str, refusal: &Refusal) {
+        if refusal.kind() != RefusalKind::ResourceLocked {
+            return;
+        }
+        let view = self.broker.view();
+        let owner = view
+            .queue(&self.vhost, name)
+            .and_then(|queue| queue.exclusive_to());
+        let gone = owner.filter(|owner| !self.broker.topology().reaches(owner.incarnation.node));
+        if let Some(owner) = gone {
+            tracing::warn!(
+                area = "queue",
+                "queue '{name}' in vhost '{}' is exclusive to a connection of node '{}', which cannot be reached: it ends when that node \
+                 starts again, or is removed with forget_cluster_node",
+                self.vhost,
+                view.node_name(owner.incarnation.node)
+            );
+        }
     }
 
     /// Nobody who has the queue's messages can be reached.

@@ -1,4 +1,5 @@
-//! What deduplication exchanges remember: a machine for each, on this node's log if the exchange wants that.
+//! What deduplication exchanges remember whose home this node is: a machine for each, on this node's log if the exchange wants
+//! that.
 //!
 //! Whoever routes a message asks here whether one like it has passed. Keys go to the log with the monitor's looks, not
 //! with the message: two looks later at the latest, when the message itself has long been in the log. So a crash may
@@ -9,7 +10,9 @@ use crate::node::host::Host;
 use crate::node::journal::{Journal, LocalJournal};
 use catalog::DeduplicationFilter;
 use model::{DeduplicationKey, QueueId};
-use queue::seen::{Effect, Record, Request, Seen, SeenSettings};
+use queue::seen::{Bearer, Effect, Record, Request, Seen, SeenSettings};
+use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -58,6 +61,20 @@ impl Caches {
     pub fn remove(&self, id: QueueId) -> bool {
         let mut caches = self.caches.write().unwrap_or_else(PoisonError::into_inner);
         caches.remove(&id).is_some()
+    }
+
+    /// The filter for one message. `by` is the message if it lies in a queue of this node and may be sent on again.
+    pub fn passing(&self, by: Option<Bearer>) -> Passing<'_> {
+        Passing {
+            caches: self,
+            by,
+            passed: RefCell::default(),
+        }
+    }
+
+    /// The bearer of a key has arrived.
+    pub fn arrived(&self, seen: QueueId, key: DeduplicationKey, by: Bearer) {
+        self.with(seen, |host| turn(host, &self.node, Request::Arrived { key, by }));
     }
 
     /// How many keys a cache holds.
@@ -144,11 +161,50 @@ impl Journal<Seen> for CacheJournal {
     }
 }
 
-impl DeduplicationFilter for Caches {
+/// What deduplication exchanges are asked on one message's way, and where it passed.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    caches: &'a Caches,
+    by: Option<Bearer>,
+    passed: RefCell<Passed>,
+}
+
+/// What deduplication exchanges remember of one message: whose memories, and the key.
+pub type Passed = SmallVec<[(QueueId, DeduplicationKey); 1]>;
+
+impl Passing<'_> {
+    /// Where the message passed; nothing the next time.
+    pub fn passed(&self) -> Passed {
+        self.passed.take()
+    }
+
+    /// True if a deduplication exchange let it pass.
+    pub fn has_passed_any(&self) -> bool {
+        !self.passed.borrow().is_empty()
+    }
+
+    /// Nobody can take the message, and its publisher is told so: the next one like it is the first.
+    #[cold]
+    pub fn refused(&self) {
+        let caches = self.caches;
+        for (seen, key) in self.passed() {
+            caches.with(seen, |host| turn(host, &caches.node, Request::Refused { key }));
+        }
+    }
+}
+
+impl DeduplicationFilter for Passing<'_> {
     fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool {
-        let request = Request::See { key, lifetime_ms };
-        let new = self.with(seen, |host| turn(host, &self.node, request));
-        new.flatten() == Some(false)
+        let by = self.by;
+        let request = Request::See { key, lifetime_ms, by };
+        let new = self
+            .caches
+            .with(seen, |host| turn(host, &self.caches.node, request));
+        if new.flatten() == Some(false) {
+            return true;
+        }
+        self.passed.borrow_mut().push((seen, key));
+        false
     }
 }
 

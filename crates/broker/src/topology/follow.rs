@@ -59,10 +59,10 @@ impl Topology {
         let mut gone = Vec::new();
         for order in orders.queues.drain(..) {
             match order {
-                Order::Start(known) if known.kind == QueueKind::Deduplication => {
-                    self.start_cache(&known, None)
-                }
                 Order::Start(known) => {
+                    if known.kind == QueueKind::Deduplication && self.is_here(&known) {
+                        self.start_cache(&known, None);
+                    }
                     self.count(&known, |churn| &churn.queues_created);
                     match queue_type(known.kind).filter(|_| self.is_here(&known)) {
                         Some(made) => drop(self.start_queue(&known, made, view.settings(&known), None)),
@@ -72,10 +72,10 @@ impl Topology {
                         }
                     }
                 }
-                Order::Stop(known) if self.caches.remove(known.id) => {
-                    self.node.log.forget(JournalOf::Cache(known.id).id());
-                }
                 Order::Stop(known) => {
+                    if self.caches.remove(known.id) {
+                        self.node.log.forget(JournalOf::Cache(known.id).id());
+                    }
                     self.count(&known, |churn| &churn.queues_deleted);
                     gone.extend(self.registry.remove(known.id));
                 }

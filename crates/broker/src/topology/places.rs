@@ -11,7 +11,17 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 impl Topology {
     /// True if the queue lives on this node.
     pub(crate) fn is_here(&self, known: &catalog::Queue) -> bool {
-        known.home == self.incarnation().node
+        known.home == self.own_node()
+    }
+
+    /// This node, as the catalog knows it.
+    pub(crate) fn own_node(&self) -> NodeId {
+        self.incarnation().node
+    }
+
+    /// True if this is the node, or it can be reached.
+    pub(crate) fn reaches(&self, node: NodeId) -> bool {
+        node == self.own_node() || self.peers.get().is_some_and(|peers| peers.reach(node).is_some())
     }
 
     /// To be held from when it is found out whether a node can be reached until the handle is where others find it: else one
@@ -34,7 +44,7 @@ impl Topology {
     /// # Errors
     /// This node takes none, and no node that takes queues can be reached.
     pub(super) fn place(&self, request: &mut Request) -> Result<(), Refusal> {
-        let (view, own) = (self.view(), self.incarnation().node);
+        let (view, own) = (self.view(), self.own_node());
         let Some(known) = view.node(own).filter(|known| !known.is_open_to_queues()) else {
             return Ok(());
         };
@@ -454,6 +464,112 @@ mod tests {
         while broker.stats().dead_letters().confirmed() == 0 {
             std::thread::yield_now();
         }
+        session.close();
+        broker.close();
+    }
+
+    /// A broker with a queue of the other node that an exchange of its own leads to.
+    fn with_once(broker: &Broker, session: &Session) {
+        declare_there(broker);
+        let once = catalog::DeclareExchange {
+            name: "once".into(),
+            kind: "x-message-deduplication".into(),
+            durable: true,
+            arguments: model::table::Table::new().with("x-cache-size", 10),
+            ..catalog::DeclareExchange::default()
+        };
+        session.declare_exchange(CHANNEL, once).unwrap();
+        let binding = crate::session::declare::Binding {
+            source: "once",
+            destination: "q",
+            routing_key: b"",
+            arguments: model::table::Table::new(),
+        };
+        session.bind_queue(CHANNEL, binding).unwrap();
+    }
+
+    /// Publishes a message with this key, which is its body, too.
+    fn publish_key(session: &Arc<Session>, exchange: &str, routing_key: &str, key: &str) {
+        let headers = model::table::Table::new().with(model::X_DEDUPLICATION_HEADER, key);
+        let properties = model::properties::PropertiesBuilder::new()
+            .headers(&headers)
+            .encode();
+        let properties = model::properties::Properties::amqp091(&properties);
+        let route = RouteBuf::new(exchange.as_bytes(), routing_key.as_bytes());
+        let mut publisher = session.publisher(CHANNEL, 1);
+        let message = Message::new(route.as_route(), properties, key.as_bytes());
+        publisher.publish(&message, Some(7)).unwrap();
+        publisher.flush();
+    }
+
+    /// What the queue of the other node was asked to take, and takes.
+    fn takes(request: Request) -> Vec<u8> {
+        let Request::Enqueue { block, receipt } = request else {
+            panic!("{request:?}")
+        };
+        let (told, event) = receipt.unwrap().into_confirm();
+        told.send(event);
+        block.message(0).body.to_vec()
+    }
+
+    #[test]
+    fn a_dead_letter_that_has_not_arrived_passes_a_deduplicating_exchange_again_and_no_other_one_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let other = Arc::new(Other::default());
+        *other.reachable.lock().unwrap() = true;
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        with_once(&broker, &session);
+        let source = DeclareQueue {
+            arguments: model::table::Table::new()
+                .with("x-dead-letter-exchange", "once")
+                .with("x-message-ttl", 0),
+            ..durable("source")
+        };
+        session.declare_queue(CHANNEL, source).unwrap();
+        publish_key(&session, "", "source", "1");
+        let lost = asked_next(&other, "what died");
+        publish_key(&session, "", "source", "1");
+        Handle::decline(lost);
+        assert_eq!(takes(asked_next(&other, "the same again")), b"1");
+        publish_key(&session, "", "source", "1");
+        publish_key(&session, "", "source", "2");
+        assert_eq!(takes(asked_next(&other, "another one")), b"2");
+        while broker.stats().dead_letters().confirmed() < 4 {
+            std::thread::yield_now();
+        }
+        assert!(other.asked.0.lock().unwrap().is_empty());
+        session.close();
+        broker.close();
+    }
+
+    #[test]
+    fn what_is_refused_for_want_of_a_node_is_not_remembered_by_a_deduplicating_exchange() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let other = Arc::new(Other::default());
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        with_once(&broker, &session);
+        let told = || {
+            let mut events = Vec::new();
+            outbox.take_now(&mut events);
+            events.retain(|event| matches!(event, Event::Confirm { .. } | Event::Reject { .. }));
+            events
+        };
+        for _ in 0..2 {
+            publish_key(&session, "once", "", "1");
+            assert!(is_refused(&told()));
+        }
+        *other.reachable.lock().unwrap() = true;
+        broker.follow_peers();
+        publish_key(&session, "once", "", "1");
+        assert_eq!(takes(asked_next(&other, "the same again")), b"1");
+        publish_key(&session, "once", "", "1");
+        assert!(other.asked.0.lock().unwrap().is_empty(), "it is a duplicate");
         session.close();
         broker.close();
     }

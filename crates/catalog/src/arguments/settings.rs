@@ -21,9 +21,12 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
         durable: queue.is_durable(),
         ..QueueSettings::default()
     };
-    if queue.kind == QueueKind::Delayed {
-        // What waits for a delayed exchange goes there again, and nothing else may be said of it.
-        settings.delays = true;
+    if !queue.kind.is_of_clients() {
+        // What an exchange keeps, or other nodes have sent it, goes there again, and nothing else may be said of it.
+        match queue.kind {
+            QueueKind::Delayed => settings.delays = true,
+            _ => settings.message_ttl_ms = Some(0),
+        }
         settings.dead_letter = Some(Arc::new(DeadLetterTo {
             exchange: queue.name.to_string(),
             routing_key: None,

@@ -118,13 +118,22 @@ impl<R> Catalog<R> {
     }
 
     /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their
-    /// bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ.
+    /// bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ. What an exchange that lasts
+    /// kept on a node that was forgotten begins anew on another one.
     pub(super) fn end_transient(&mut self, at_most: usize, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         let queues = self.ended_queues(at_most);
         let exchanges = self.ended_exchanges(at_most - queues.len());
         let ended = queues.len() + exchanges.len();
         for id in queues {
+            let kept = self
+                .queues
+                .get(&id)
+                .filter(|queue| !queue.kind.is_of_clients())
+                .cloned();
             self.remove_queue(id, turn);
+            if let Some(kept) = kept {
+                self.keep_elsewhere(&kept, turn);
+            }
         }
         for (vhost, name) in exchanges {
             self.remove_exchange(&vhost, &name, turn);
@@ -155,6 +164,29 @@ impl<R> Catalog<R> {
         ended
     }
 
+    /// Makes again what an exchange kept for itself, on another node: without it what reaches the exchange would be lost.
+    fn keep_elsewhere(&mut self, gone: &Queue, turn: &mut Turn<R>) {
+        let Some(exchange) = self.view.exchange(&gone.vhost, &gone.name) else {
+            return;
+        };
+        if !self.lasts(exchange.lifetime) {
+            return;
+        }
+        let declared = exchange.declared();
+        let lasting = self.view.nodes.iter().filter(|(_, node)| !node.is_forgotten());
+        let lasting: Vec<(NodeId, bool)> = lasting
+            .map(|(id, node)| (*id, node.is_open_to_queues()))
+            .collect();
+        let homes: Vec<NodeId> = lasting
+            .iter()
+            .filter(|(_, is_open)| *is_open)
+            .map(|(id, _)| *id)
+            .collect();
+        let any = lasting.first().map_or(gone.home, |(id, _)| *id);
+        let home = self.home(&homes, any);
+        self.create_own(&declared, gone.kind, home, turn);
+    }
+
     /// Its node was forgotten.
     fn is_homeless(&self, queue: &Queue) -> bool {
         self.view.nodes.get(&queue.home).is_some_and(Node::is_forgotten)
@@ -176,7 +208,7 @@ impl<R> Catalog<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Effect, Request};
+    use crate::{DeclareExchange, Effect, Request};
     use model::{Machine, Outcome, Timestamp};
 
     fn ask(catalog: &mut Catalog<u64>, request: Request) -> Result<Answer, Refusal> {
@@ -270,6 +302,58 @@ mod tests {
         assert!(!is_drained(&catalog), "a start ends it");
         assert_eq!(drain(&mut catalog, NodeId(9), true), Ok(Answer::Done));
         assert_eq!(catalog.view().nodes().count(), 3);
+    }
+
+    #[test]
+    fn what_an_exchange_kept_on_a_node_that_was_forgotten_is_kept_by_another_one() {
+        let mut catalog = three();
+        for node in [NodeId(2), NodeId(3)] {
+            start(&mut catalog, node, format!("n{}@a", node.0).into()).unwrap();
+        }
+        ask(&mut catalog, Request::CreateVhost { name: "/".into() }).unwrap();
+        let declare = DeclareExchange {
+            name: "once".into(),
+            kind: "x-message-deduplication".into(),
+            durable: true,
+            arguments: model::table::Table::new().with("x-cache-size", 10),
+            ..DeclareExchange::default()
+        };
+        let by = Incarnation {
+            node: NodeId(3),
+            number: 1,
+        };
+        let vhost = Name::from("/");
+        ask(&mut catalog, Request::DeclareExchange { vhost, declare, by }).unwrap();
+        let route = |catalog: &Catalog<u64>| {
+            let view = catalog.view();
+            let exchange = view.exchange("/", "once").unwrap();
+            let mut found = smallvec::SmallVec::new();
+            let properties = model::properties::Properties::amqp091(b"\0\0");
+            let mut envelope = crate::Envelope::new(b"", properties).at(NodeId(3));
+            view.route(exchange, &mut envelope, &mut found);
+            (exchange.seen().unwrap(), found.to_vec())
+        };
+        let (first, found) = route(&catalog);
+        assert!(found.is_empty(), "it is here, and nothing is bound");
+        ask(&mut catalog, Request::ForgetNode { node: NodeId(3) }).unwrap();
+        assert_eq!(
+            ask(&mut catalog, Request::EndTransient { at_most: 10 }),
+            Ok(Answer::Cleared(1))
+        );
+        let (next, found) = route(&catalog);
+        assert!(next != first && found == [next]);
+        let kept: Vec<_> = catalog
+            .view()
+            .vhost("/")
+            .unwrap()
+            .all_queues()
+            .map(|queue| (queue.id, queue.home))
+            .collect();
+        assert_eq!(kept, [(next, NodeId(1))]);
+        assert_eq!(
+            ask(&mut catalog, Request::EndTransient { at_most: 10 }),
+            Ok(Answer::Cleared(0))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What routing looks at.
 
 use super::hash_on::mix;
+use crate::node::NodeId;
 use model::properties::Properties;
 use model::{DeduplicationKey, QueueId, cache_ttl_ms, delay_ms};
 use smallvec::{SmallVec, smallvec};
@@ -21,6 +22,8 @@ pub struct Envelope<'a> {
     looked: Looked,
     /// How many steps its routing took.
     steps: usize,
+    /// The node that routes it, if there are others.
+    at: Option<NodeId>,
     /// Knows what has passed; without it nothing counts as passed.
     filter: Option<&'a dyn DeduplicationFilter>,
 }
@@ -55,6 +58,7 @@ impl<'a> Envelope<'a> {
             waited: false,
             looked: Looked::AtKey,
             steps: 0,
+            at: None,
             filter: None,
         }
     }
@@ -78,6 +82,14 @@ impl<'a> Envelope<'a> {
     #[must_use]
     pub fn that_waited(mut self) -> Self {
         self.waited = true;
+        self
+    }
+
+    /// The node that routes it. What reaches a deduplication exchange that another node remembers for goes there as it is, under
+    /// the id by which the exchange keeps its keys.
+    #[must_use]
+    pub fn at(mut self, node: NodeId) -> Self {
+        self.at = Some(node);
         self
     }
 
@@ -128,6 +140,11 @@ impl<'a> Envelope<'a> {
     /// True if a delayed exchange keeps it for some time.
     pub(crate) fn must_wait(&mut self) -> bool {
         !self.waited && delay_ms(self.properties()) > 0
+    }
+
+    /// True if it is routed by another node than this one.
+    pub(crate) fn is_away_from(&self, home: NodeId) -> bool {
+        self.at.is_some_and(|at| at != home)
     }
 
     /// True if a message like this one has passed the exchange that keeps its keys by this id.

@@ -4,10 +4,14 @@
 //! is no room. What passes is answered at once and put on record later ([`Request::Write`]), when the message itself
 //! must have been: after a crash in between a message may pass twice, but none is taken for a duplicate of one that was
 //! lost.
+//!
+//! A message that lies in a queue of this node while it goes on is the *bearer* of its key: as long as it has not arrived it may
+//! be sent on again, and passes again. Until then its key does not end and is not put on record, for if the node starts again the
+//! message is still in its queue and has to pass once more.
 
 mod codec;
 
-use model::{DeduplicationKey, Index, Machine, Outcome, Timestamp};
+use model::{DeduplicationKey, Index, Machine, Outcome, QueueId, Seq, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// So many keys stand in one record at most.
@@ -32,13 +36,28 @@ pub enum Request {
     See {
         key: DeduplicationKey,
         lifetime_ms: Option<u64>,
+        /// The message, if it may have to pass again.
+        by: Option<Bearer>,
     },
+    /// The bearer of this key has arrived wherever it went.
+    Arrived { key: DeduplicationKey, by: Bearer },
+    /// What passed with this key, just now, was refused by those whom it would have gone to.
+    Refused { key: DeduplicationKey },
     /// Puts on record what has passed before the last request of this kind.
     Write,
     /// Puts everything on record that has passed.
     WriteAll,
     /// Puts everything on record that is known, so that records before these are not needed any more.
     Restate,
+}
+
+/// A message in a queue of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bearer {
+    /// The queue.
+    pub queue: QueueId,
+    /// The message's number there.
+    pub seq: Seq,
 }
 
 /// What is now so.
@@ -76,6 +95,8 @@ pub struct Seen {
     known: BTreeMap<DeduplicationKey, (u64, u64)>,
     /// The keys by rising numbers; some have come again since, and stand further behind too.
     order: VecDeque<(u64, DeduplicationKey)>,
+    /// Who bears known keys and has not arrived.
+    bearers: BTreeMap<DeduplicationKey, Bearer>,
     /// The next key's number.
     next: u64,
     /// Keys with lower numbers are on record.
@@ -91,6 +112,7 @@ impl Seen {
             settings,
             known: BTreeMap::new(),
             order: VecDeque::new(),
+            bearers: BTreeMap::new(),
             next: 1,
             written: 1,
             ripe: 1,
@@ -119,7 +141,16 @@ impl Seen {
         self.written < self.next
     }
 
-    fn see(&mut self, now: Timestamp, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool {
+    fn see(
+        &mut self,
+        now: Timestamp,
+        key: DeduplicationKey,
+        lifetime_ms: Option<u64>,
+        by: Option<Bearer>,
+    ) -> bool {
+        if let Some(bearer) = self.bearers.get(&key) {
+            return by == Some(*bearer);
+        }
         if self
             .known
             .get(&key)
@@ -132,20 +163,41 @@ impl Seen {
         self.make_room(1);
         let lifetime_ms = lifetime_ms.or(self.settings.lifetime_ms);
         let until_ms = lifetime_ms.map_or(u64::MAX, |it| now.0.saturating_add(it));
+        self.number(key, until_ms);
+        self.bearers.extend(by.map(|bearer| (key, bearer)));
+        true
+    }
+
+    /// A key is known from now on, as the youngest of all.
+    fn number(&mut self, key: DeduplicationKey, until_ms: u64) {
         self.known.insert(key, (self.next, until_ms));
         self.order.push_back((self.next, key));
         self.next += 1;
         if self.order.len() > FEW + 2 * self.known.len() {
             self.sweep();
         }
-        true
+    }
+
+    /// From now on it is a key like others. Its number was passed over when those around it were put on record.
+    fn arrived(&mut self, key: DeduplicationKey, by: Bearer) {
+        if self.bearers.get(&key) != Some(&by) {
+            return;
+        }
+        self.bearers.remove(&key);
+        if let Some((_, until_ms)) = self.known.get(&key).copied() {
+            self.number(key, until_ms);
+        }
     }
 
     /// Takes from the front what has come to its end.
     fn forget_the_late(&mut self, now: Timestamp) {
         while let Some((number, key)) = self.order.front() {
             match self.known.get(key) {
-                Some((known, until_ms)) if known == number && *until_ms > now.0 => return,
+                Some((known, until_ms))
+                    if known == number && (*until_ms > now.0 || self.bearers.contains_key(key)) =>
+                {
+                    return;
+                }
                 Some((known, _)) if known == number => drop(self.known.remove(key)),
                 _ => {}
             }
@@ -161,6 +213,7 @@ impl Seen {
             };
             if self.known.get(&key).is_some_and(|(known, _)| *known == number) {
                 self.known.remove(&key);
+                self.bearers.remove(&key);
             }
         }
     }
@@ -176,7 +229,7 @@ impl Seen {
         self.order = order.into();
     }
 
-    /// The keys with numbers from `from` to below `below`.
+    /// The keys with numbers from `from` to below `below` that no bearer has any more.
     fn between(&self, from: u64, below: u64) -> Vec<SeenKey> {
         let first = self.order.partition_point(|(number, _)| *number < from);
         let those = self
@@ -185,7 +238,7 @@ impl Seen {
             .take_while(|(number, _)| *number < below);
         let seen = |&(number, key): &(u64, DeduplicationKey)| {
             let (known, until_ms) = *self.known.get(&key)?;
-            (known == number).then_some(SeenKey {
+            (known == number && !self.bearers.contains_key(&key)).then_some(SeenKey {
                 number,
                 key,
                 until_ms,
@@ -218,9 +271,14 @@ impl Machine for Seen {
 
     fn handle(&mut self, now: Timestamp, request: Request, outcome: &mut Outcome<Record, Effect>) {
         match request {
-            Request::See { key, lifetime_ms } => {
-                let new = self.see(now, key, lifetime_ms);
+            Request::See { key, lifetime_ms, by } => {
+                let new = self.see(now, key, lifetime_ms, by);
                 outcome.effects.push(Effect::Answer { new });
+            }
+            Request::Arrived { key, by } => self.arrived(key, by),
+            Request::Refused { key } => {
+                self.known.remove(&key);
+                self.bearers.remove(&key);
             }
             Request::Write => {
                 self.write(self.ripe, &mut outcome.records);
@@ -277,8 +335,83 @@ mod tests {
     fn passes(seen: &mut Seen, at_ms: u64, key: u128, lifetime_ms: Option<u64>) -> bool {
         let mut outcome = Outcome::default();
         let key = DeduplicationKey(key);
-        seen.handle(Timestamp(at_ms), Request::See { key, lifetime_ms }, &mut outcome);
+        let by = None;
+        let see = Request::See { key, lifetime_ms, by };
+        seen.handle(Timestamp(at_ms), see, &mut outcome);
         outcome.effects == [Effect::Answer { new: true }]
+    }
+
+    fn passes_on(seen: &mut Seen, at_ms: u64, key: u128, seq: Seq) -> bool {
+        let mut outcome = Outcome::default();
+        let see = Request::See {
+            key: DeduplicationKey(key),
+            lifetime_ms: None,
+            by: Some(bearer(seq)),
+        };
+        seen.handle(Timestamp(at_ms), see, &mut outcome);
+        outcome.effects == [Effect::Answer { new: true }]
+    }
+
+    fn bearer(seq: Seq) -> Bearer {
+        let queue = QueueId(9);
+        Bearer { queue, seq }
+    }
+
+    fn replayed(records: Vec<Record>, settings: SeenSettings) -> Seen {
+        let mut replayed = Seen::new(settings);
+        (1..)
+            .zip(records)
+            .for_each(|(index, it)| replayed.apply(index, it, &mut Outcome::default()));
+        replayed.recovered(true);
+        replayed.configure(settings);
+        replayed
+    }
+
+    #[test]
+    fn a_message_that_is_sent_on_again_passes_again_until_it_has_arrived_and_nobody_else_does() {
+        let mut seen = seen(10, Some(100));
+        assert!(passes_on(&mut seen, 0, 1, 5) && passes_on(&mut seen, 50, 1, 5));
+        assert!(!passes_on(&mut seen, 50, 1, 6) && !passes(&mut seen, 50, 1, None));
+        // However long that takes.
+        assert!(!passes(&mut seen, 500, 1, None) && passes(&mut seen, 500, 2, None));
+        assert!(passes_on(&mut seen, 500, 1, 5));
+        let key = DeduplicationKey(1);
+        let by = bearer(6);
+        assert!(ask(&mut seen, Request::Arrived { key, by }).is_empty());
+        assert!(!passes(&mut seen, 500, 1, None), "that was another one");
+        let by = bearer(5);
+        ask(&mut seen, Request::Arrived { key, by });
+        assert!(!passes_on(&mut seen, 99, 1, 5), "it is a key like others");
+        assert!(passes(&mut seen, 500, 1, None));
+    }
+
+    #[test]
+    fn the_key_of_a_message_that_has_not_arrived_is_not_on_record_and_is_once_it_has() {
+        let mut live = seen(10, None);
+        assert!(passes(&mut live, 0, 1, None) && passes_on(&mut live, 0, 2, 5));
+        let records = ask(&mut live, Request::WriteAll);
+        let mut again = replayed(records.clone(), live.settings);
+        assert!(!passes(&mut again, 0, 1, None) && passes_on(&mut again, 0, 2, 5));
+        let restated = ask(&mut live, Request::Restate);
+        assert!(passes(&mut replayed(restated, live.settings), 0, 2, None));
+        let (key, by) = (DeduplicationKey(2), bearer(5));
+        ask(&mut live, Request::Arrived { key, by });
+        assert!(live.has_news());
+        let mut records = records;
+        records.extend(ask(&mut live, Request::WriteAll));
+        let mut again = replayed(records, live.settings);
+        assert!(!passes(&mut again, 0, 1, None) && !passes(&mut again, 0, 2, None));
+    }
+
+    #[test]
+    fn what_was_refused_is_not_known_and_what_gives_way_has_no_bearer() {
+        let mut seen = seen(1, None);
+        assert!(passes(&mut seen, 0, 1, None));
+        let key = DeduplicationKey(1);
+        ask(&mut seen, Request::Refused { key });
+        assert!(passes_on(&mut seen, 0, 1, 5));
+        assert!(passes(&mut seen, 0, 2, None), "there is room for one");
+        assert!(seen.bearers.is_empty() && seen.len() == 1);
     }
 
     #[test]

@@ -78,7 +78,9 @@ impl Publisher {
         self.session
             .check_key(Verb::Write, exchange, message.routing_key())?;
         let mut ids = SmallVec::new();
-        let mut envelope = Envelope::new(message.routing_key(), message.properties).with_chance(chance);
+        let mut envelope = Envelope::new(message.routing_key(), message.properties)
+            .with_chance(chance)
+            .at(self.session.broker().topology().own_node());
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
         let at = self.target(ids);
@@ -124,6 +126,7 @@ impl Publisher {
     pub(super) fn target_of_all(&mut self, message: &Message<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
         let caches = self.session.broker().caches().clone();
+        let passing = caches.passing(None);
         let exchange = self.session.exchange_to_publish(&self.view, message.exchange())?;
         for key in keys {
             self.session.check_key(Verb::Write, exchange, key)?;
@@ -131,10 +134,15 @@ impl Publisher {
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::with_keys(keys, message.properties)
             .with_chance(chance)
-            .with_filter(&*caches);
+            .at(self.session.broker().topology().own_node())
+            .with_filter(&passing);
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
-        Ok(self.target(ids))
+        let target = self.target(ids);
+        if passing.has_passed_any() && self.targets[target].queues.iter().any(Handle::is_without_owner) {
+            passing.refused();
+        }
+        Ok(target)
     }
 
     /// The target for a set of queues: two routes to the same queues share it, so that their messages keep their order.

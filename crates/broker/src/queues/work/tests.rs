@@ -3,6 +3,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "how long is waited decides nothing")]
 
+mod once;
+
 use super::*;
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::{Broker, ConsumerSettings, DeclareQueue, Options, Refusal, Session, Subscription};
