@@ -6,6 +6,7 @@ use super::history::{Id, id_of};
 use super::ledger::{Known, Leadership};
 use super::nodes::Cluster;
 use super::terms::DEAD;
+use crate::world::until_power_cut;
 use broker::groups::{Nearby, block_at, member_journal};
 use model::{Block, BlockBuilder, Journaled, Ranges, Seq};
 use queue::Request;
@@ -76,7 +77,11 @@ impl Cluster {
     fn read_part(&self, first: Seq, part: &Part, letters: &mut Letters) {
         let read = match &part.bytes {
             Bytes::Memory(block) => Ok((block.clone(), Ranges::new())),
-            Bytes::Source(source) => self.read_source(letters.by, *source),
+            // What is not written yet is waited for, and the power may be cut meanwhile.
+            Bytes::Source(source) => {
+                let read = until_power_cut(|| self.read_source(letters.by, *source));
+                read.unwrap_or(Err(None))
+            }
         };
         let last = first + u64::from(part.count) - 1;
         match read {
