@@ -158,7 +158,9 @@ impl Node {
         let hosted = opened
             .ok_or("the power was cut")?
             .map_err(|why| format!("{why:?}"))?;
-        catalog.opened(hosted.clone());
+        catalog
+            .opened(hosted.clone())
+            .map_err(|error| error.to_string())?;
         alone.sweep().map_err(|error| format!("{error:?}"))?;
         self.running = Some(Running {
             world,

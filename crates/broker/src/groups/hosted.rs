@@ -113,6 +113,11 @@ impl<M: Replicated> Hosted<M> {
         self.groups.turn();
     }
 
+    /// Whose machine it is.
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
     /// In which term it decides here, if it does.
     pub fn term(&self) -> Option<u64> {
         self.with(|host| host.term())

@@ -37,6 +37,11 @@ pub trait Member: Send + Sync {
     /// Looks into its inbox, unless somebody has it who will look afterwards. Called without a lock.
     fn turn(self: Arc<Self>);
 
+    /// The same on the log's thread, for which everything waits that is to be synced: what may take long is left to others.
+    fn turn_shortly(self: Arc<Self>) {
+        self.turn();
+    }
+
     /// The group is open here no more: nothing is stored for it from now on, whatever was ordered before. Only the one is told
     /// that it was opened with. Called under the lock of the groups.
     fn closed(&self) {}

@@ -198,6 +198,11 @@ impl NodeGroups {
         self.bring(Mail::Bulk(from, frame));
     }
 
+    /// The same as [`NodeGroups::receive`] for one of several that have come together; [`NodeGroups::turn`] follows the last one.
+    pub fn hear(&self, from: NodeId, frame: Bytes) {
+        self.put(Mail::Frame(from, frame));
+    }
+
     /// Changes the members of a group that is led here.
     ///
     /// # Errors
@@ -373,6 +378,10 @@ impl NodeGroups {
     /// Turns the groups while there is something in the mailbox, unless somebody else does, and then the members that
     /// it concerns.
     pub fn turn(&self) {
+        self.turn_members(&|member| member.turn());
+    }
+
+    fn turn_members(&self, turn: &dyn Fn(Arc<dyn Member>)) {
         for _ in 0..TURNS {
             if !self.mail.load(Ordering::SeqCst) {
                 return;
@@ -383,7 +392,7 @@ impl NodeGroups {
             };
             let Concerned { members, observed } = self.turn_once(&mut state);
             drop(state);
-            members.into_values().for_each(|member| member.turn());
+            members.into_values().for_each(turn);
             self.observe(observed);
         }
         if self.mail.load(Ordering::SeqCst)
@@ -476,7 +485,8 @@ impl NodeGroups {
 impl Batches for NodeGroups {
     fn synced(self: Arc<Self>, number: u64) {
         self.synced.store(number, Ordering::SeqCst);
-        self.bring(Mail::Synced(number));
+        self.put(Mail::Synced(number));
+        self.turn_members(&|member| member.turn_shortly());
     }
 }
 

@@ -116,7 +116,8 @@ pub fn begin(node: &Arc<Node>, found: Found, clustered: &Clustered) -> Result<Ru
         members: founders(),
     };
     let member = found.open(&groups, identity, (), catalog.act());
-    catalog.opened(member.map_err(|why| not_opened(&why))?);
+    let opened = catalog.opened(member.map_err(|why| not_opened(&why))?);
+    opened.map_err(OpenError::Thread)?;
     go_along(&groups, &catalog, follower, clustered)
 }
 

@@ -62,7 +62,14 @@ impl Batches for HandedOver {
             let written = *self.written.wait();
             let (identity, act) = (self.identity.clone(), self.shared.act());
             match handover::open::<CatalogMember>(&self.groups, identity, (), written, act) {
-                Ok(member) => self.shared.opened(member),
+                Ok(member) => {
+                    if let Err(error) = self.shared.opened(member) {
+                        tracing::error!(
+                            area = "catalog",
+                            "the catalog's thread cannot be started: {error}"
+                        );
+                    }
+                }
                 Err(why) => tracing::error!(
                     area = "catalog",
                     "the catalog was handed over to a group that cannot be opened: {why:?}"

@@ -334,7 +334,7 @@ impl Cluster {
                     .as_ref()
                     .map(|running| running.catalog.clone());
                 if let Some(catalog) = catalog {
-                    catalog.receive(from, &frame.into());
+                    catalog.hear(from, &frame.into());
                 }
             }
             Some((Topic::Questions, frame)) => self.questions.receive(from, &frame.into()),
@@ -524,10 +524,21 @@ impl Receiver for Cluster {
                 if let Some(groups) = self.groups() {
                     match lane {
                         Lane::Bulk => groups.bulk(from, frame),
-                        _ => groups.receive(from, frame),
+                        _ => groups.hear(from, frame),
                     }
                 }
             }
+        }
+    }
+
+    fn settled(&self, _: NodeId, lane: Lane) {
+        let Some(Running { groups, catalog }) = self.state().running.clone() else {
+            return;
+        };
+        match lane {
+            Lane::Work => catalog.look(),
+            Lane::Consensus => groups.turn(),
+            Lane::Bulk => {}
         }
     }
 

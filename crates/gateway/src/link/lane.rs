@@ -171,6 +171,7 @@ impl PeerLane {
             for frame in frames {
                 receiver.frame(self.peer, self.lane, frame);
             }
+            receiver.settled(self.peer, self.lane);
         }
     }
 

@@ -17,6 +17,9 @@ pub trait Receiver: Send + Sync {
     /// A frame, as long as the lane allows. Nothing of it was decoded.
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
 
+    /// All frames were handed over that have come together: what is done once for all of them may be done now.
+    fn settled(&self, _from: NodeId, _lane: Lane) {}
+
     /// The lane's link is lost, and with it everything that was sent and has not arrived. `replaced` says that [`Receiver::up`]
     /// comes next: the peer lives.
     fn down(&self, peer: NodeId, lane: Lane, replaced: bool);

@@ -8,10 +8,10 @@ use model::Mutant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How long a lease lasts, in milliseconds of the holder's clock.
-pub const LEASE_MS: u64 = 400;
+pub const LEASE_MS: u64 = 300;
 
 /// So much longer the leader waits for it, in milliseconds of its own.
-pub const DRIFT_MS: u64 = 40;
+pub const DRIFT_MS: u64 = 30;
 
 /// So many questions may be without an answer; those before count no more.
 const QUESTIONS: usize = 8;
@@ -139,6 +139,14 @@ impl Grants {
             .max(self.everywhere)
     }
 
+    /// When a lease runs out, at the latest, that somebody's answer waits for: more may be everywhere then. In milliseconds.
+    pub fn runs_out(&self, version: u64, now_ms: u64) -> Option<u64> {
+        let waits = !self.waiting.is_empty();
+        let lasting = self.nodes.values().filter(|held| held.until > now_ms);
+        let behind = lasting.filter(|held| waits && held.applied < version);
+        behind.map(|held| held.until).min()
+    }
+
     /// This is everywhere: who waited for it.
     pub fn advance(&mut self, everywhere: u64) -> BTreeSet<NodeId> {
         self.everywhere = self.everywhere.max(everywhere);
@@ -165,28 +173,32 @@ mod tests {
         let mut holder = Holder::default();
         let (lost, round) = (holder.ask(0), holder.ask(100));
         holder.granted(round, 7, 350);
-        assert_eq!((holder.fresh_until(6), holder.fresh_until(7)), (0, 500));
+        assert_eq!((holder.fresh_until(6), holder.fresh_until(7)), (0, 400));
         holder.granted(lost, 0, 360);
         assert_eq!(holder.fresh_until(6), 0, "a later answer has come");
         holder.granted(round, 0, 360);
         assert_eq!(holder.fresh_until(6), 0, "it has been answered");
         let next = holder.ask(400);
         holder.granted(next, 9, 410);
-        assert_eq!((holder.fresh_until(8), holder.fresh_until(9)), (500, 800));
+        assert_eq!((holder.fresh_until(8), holder.fresh_until(9)), (0, 700));
     }
 
     #[test]
     fn a_change_is_everywhere_once_all_who_may_have_a_lease_have_applied_it_or_it_has_run_out() {
         let mut grants = Grants::new(1, 5, [A, B].into_iter(), 0);
-        assert_eq!(grants.reaches(6, 439), 0, "leases of whoever led before");
+        assert_eq!(grants.reaches(6, 329), 0, "leases of whoever led before");
         grants.heard(A, 1, 6);
-        assert_eq!(grants.reaches(6, 439), 0);
+        assert_eq!(grants.reaches(6, 329), 0);
         grants.heard(B, 1, 5);
-        assert_eq!(grants.reaches(6, 439), 5);
+        assert_eq!(grants.reaches(6, 329), 5);
+        assert_eq!(grants.runs_out(6, 0), None, "nobody waits");
         grants.wait(A, 6);
+        assert_eq!(grants.runs_out(6, 0), Some(330));
         assert!(grants.advance(5).is_empty());
         assert_eq!(grants.grant(B, 1, 300), Some(5));
-        assert_eq!((grants.reaches(6, 739), grants.reaches(6, 740)), (5, 6));
+        assert_eq!(grants.runs_out(6, 300), Some(630));
+        assert_eq!((grants.reaches(6, 629), grants.reaches(6, 630)), (5, 6));
+        assert_eq!(grants.runs_out(6, 630), None, "it has run out");
         assert_eq!(grants.advance(6), BTreeSet::from([A]));
         assert_eq!(grants.grant(B, 1, 800), Some(6));
         assert_eq!(grants.reaches(7, 900), 6, "it does not fall back");

@@ -7,9 +7,15 @@
 //!
 //! The host's lock, and under it that of its own state, for as long as something is put in or taken out. Who follows is told,
 //! answers are given and frames are sent without either.
+//!
+//! # Who does what is to be done
+//!
+//! Whoever brings something that was decided: mostly a thread of links, which has just turned the groups. What anybody else
+//! leaves, and what becomes due by itself, the catalog's own thread does (`looking`).
 
 mod frame;
 mod leases;
+mod looking;
 mod member;
 mod requests;
 
@@ -27,9 +33,10 @@ use leases::{Grants, Holder};
 use model::Mutant;
 use requests::{Requests, framed};
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::{io, mem};
+use storage::Thread;
 
 /// Who follows what is decided on this node. Called in the order of the decisions, by one thread at a time, without a lock that
 /// anybody needs who asks the catalog.
@@ -67,6 +74,12 @@ pub struct SharedCatalog {
     telling: Mutex<()>,
     /// Something has come that is to be looked at.
     called: AtomicBool,
+    /// So many threads turn the member just now, and look here next.
+    attending: AtomicUsize,
+    /// The catalog's own.
+    thread: OnceLock<Arc<dyn Thread>>,
+    /// That one is to end.
+    stopped: AtomicBool,
     /// Until when the node may believe its copy, in milliseconds of its clock.
     fresh_until: AtomicU64,
 }
@@ -94,6 +107,8 @@ struct State {
     /// All nodes that may have leases.
     peers: BTreeSet<NodeId>,
     out: Vec<(NodeId, Frame)>,
+    /// When the catalog's thread looks next by itself, in microseconds.
+    looks_at: u64,
 }
 
 /// What became of the catalog.
@@ -144,9 +159,13 @@ impl SharedCatalog {
                 grants: None,
                 peers,
                 out: Vec::new(),
+                looks_at: u64::MAX,
             }),
             telling: Mutex::default(),
             called: AtomicBool::new(false),
+            attending: AtomicUsize::new(0),
+            thread: OnceLock::new(),
+            stopped: AtomicBool::new(false),
             fresh_until: AtomicU64::new(0),
         })
     }
@@ -162,10 +181,17 @@ impl SharedCatalog {
     }
 
     /// Here is the member. Once, before the groups are turned.
-    pub fn opened(&self, hosted: Arc<Hosted<CatalogMember>>) {
+    ///
+    /// # Errors
+    /// The catalog's thread cannot be started.
+    pub fn opened(&self, hosted: Arc<Hosted<CatalogMember>>) -> io::Result<()> {
         hosted.inspect(|machine| self.resume(Box::new(machine.shared().contents())));
+        let group = hosted.group();
         let _ = self.hosted.set(hosted);
+        self.start()?;
+        self.groups.pass_by(group, self.myself.clone());
         self.turn();
+        Ok(())
     }
 
     /// The member, once it is there.
@@ -186,7 +212,7 @@ impl SharedCatalog {
 
     /// The same for a user, if there is one.
     pub fn ask_for(&self, actor: Option<Arc<str>>, request: catalog::Request, reply: Reply) {
-        let now = self.now();
+        let now = self.now_us();
         self.state().requests.ask(request, actor, reply, now);
         self.turn();
     }
@@ -253,6 +279,12 @@ impl SharedCatalog {
 
     /// A frame of a peer that has proven who it is.
     pub fn receive(&self, from: NodeId, frame: &Bytes) {
+        self.hear(from, frame);
+        self.turn();
+    }
+
+    /// The same for one of several that have come together; [`SharedCatalog::look`] follows the last one.
+    pub fn hear(&self, from: NodeId, frame: &Bytes) {
         match Frame::decode(frame) {
             Some(frame) => self.heard(from, frame),
             None => self.groups.rejected().tell(
@@ -261,7 +293,14 @@ impl SharedCatalog {
                 format_args!("what it says about the catalog can't be read"),
             ),
         }
-        self.turn();
+        self.called.store(true, Ordering::SeqCst);
+    }
+
+    /// Does what there is to do since something was heard.
+    pub fn look(&self) {
+        if self.called.load(Ordering::SeqCst) {
+            self.turn();
+        }
     }
 
     fn heard(&self, from: NodeId, frame: Frame) {
@@ -446,15 +485,6 @@ impl SharedCatalog {
         }
     }
 
-    /// Has somebody look at what has come: without the host's lock.
-    fn call(&self) {
-        if !self.called.swap(true, Ordering::SeqCst)
-            && let Some(shared) = self.myself.upgrade()
-        {
-            self.groups.node().pager.write(move |_| shared.turn());
-        }
-    }
-
     /// Does what there is to do: sends, grants, answers.
     fn turn(&self) {
         let Some(hosted) = self.hosted.get() else { return };
@@ -462,7 +492,8 @@ impl SharedCatalog {
             self.called.store(false, Ordering::SeqCst);
             self.tell();
             let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
-            let now = self.now();
+            let now_us = self.now_us();
+            let now = now_us / 1_000;
             let mut state = self.state();
             state.led(term, leader, now);
             let reached = state.reached(now);
@@ -472,10 +503,14 @@ impl SharedCatalog {
                 continue;
             }
             let mut state = self.state();
-            let work = state.work(reached, self.me, now);
+            let work = state.work(reached, self.me, now_us);
             let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
+            let is_early = state.is_early(now_us);
             drop(state);
+            if is_early {
+                self.wake();
+            }
             self.carry(work);
             self.decide_gathered(hosted, term);
             if !self.called.load(Ordering::SeqCst) {
@@ -501,7 +536,11 @@ impl SharedCatalog {
     }
 
     fn now(&self) -> u64 {
-        self.groups.node().world.elapsed().as_millis() as u64
+        self.now_us() / 1_000
+    }
+
+    fn now_us(&self) -> u64 {
+        self.groups.node().world.elapsed().as_micros() as u64
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -572,7 +611,8 @@ impl State {
         Some(grants.reaches(version, now))
     }
 
-    fn work(&mut self, reached: Option<u64>, me: NodeId, now: u64) -> Work {
+    fn work(&mut self, reached: Option<u64>, me: NodeId, now_us: u64) -> Work {
+        let now = now_us / 1_000;
         if let (Some(everywhere), Some(grants)) = (reached, &mut self.grants) {
             for node in grants.advance(everywhere) {
                 match node == me {
@@ -583,7 +623,7 @@ impl State {
         }
         let mut frames: Vec<(NodeId, Bytes)> = Vec::new();
         if let Some(leader) = self.leader {
-            let asked = self.requests.send(now);
+            let asked = self.requests.send(now_us);
             match leader == me {
                 true => asked.into_iter().for_each(|asked| self.gather(asked)),
                 false => frames.extend(asked.iter().filter_map(framed).map(|frame| (leader, frame))),
@@ -604,7 +644,7 @@ impl State {
             true => self.requests.looks(),
             false => Vec::new(),
         };
-        let answers = self.requests.answers(now);
+        let answers = self.requests.answers(now_us);
         Work {
             frames,
             looks,

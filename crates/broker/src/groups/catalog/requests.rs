@@ -19,6 +19,12 @@ const MANY_TIMEOUT_MS: u64 = 10_000;
 /// After so long without a decision a request is sent again, in milliseconds.
 const AGAIN_MS: u64 = 300;
 
+/// So long new requests wait at most for others of their kind: for those of whoever was answered a moment ago, in microseconds.
+const TOGETHER_US: u64 = 1_000;
+
+/// And so long for the answers to those that were sent before, in microseconds.
+const ROUND_US: u64 = 20_000;
+
 /// Looks at the node's copy; called without a lock.
 pub type Look = Box<dyn FnOnce() -> Said + Send>;
 
@@ -38,11 +44,23 @@ struct Open {
     request: catalog::Request,
     actor: Option<Arc<str>>,
     reply: Option<Reply>,
-    asked_ms: u64,
-    /// When it was sent last, to the node that decides now.
+    asked_us: u64,
+    /// When it was sent last, to the node that decides now, in milliseconds.
     sent_ms: Option<u64>,
     /// What was decided, and in which version of the catalog.
     decided: Option<(Said, u64)>,
+}
+
+impl Open {
+    /// Whether it was never sent to the node that decides now.
+    fn is_new(&self) -> bool {
+        self.sent_ms.is_none() && self.decided.is_none()
+    }
+
+    /// Whether somebody waits for it who is to be answered before new ones are sent.
+    fn is_under_way(&self) -> bool {
+        self.sent_ms.is_some() && self.reply.is_some()
+    }
 }
 
 /// See the module.
@@ -56,6 +74,9 @@ pub struct Requests {
     read: u64,
     /// All changes up to this version have been applied on every node that counts.
     everywhere: u64,
+    /// How many were answered since some were sent last, and when the last one was: as many are expected again.
+    expected: usize,
+    answered_us: u64,
 }
 
 impl Requests {
@@ -68,6 +89,8 @@ impl Requests {
             readings: VecDeque::new(),
             read: 0,
             everywhere: 0,
+            expected: 0,
+            answered_us: 0,
         }
     }
 
@@ -111,12 +134,12 @@ impl Requests {
     }
 
     /// Another one, of this user if it is one's.
-    pub fn ask(&mut self, request: catalog::Request, actor: Option<Arc<str>>, reply: Reply, now_ms: u64) {
+    pub fn ask(&mut self, request: catalog::Request, actor: Option<Arc<str>>, reply: Reply, now_us: u64) {
         self.open.push_back(Open {
             request,
             actor,
             reply: Some(reply),
-            asked_ms: now_ms,
+            asked_us: now_us,
             sent_ms: None,
             decided: None,
         });
@@ -133,13 +156,31 @@ impl Requests {
         self.first + decided.count() as u64
     }
 
+    /// Until when new ones wait for more of their kind, in microseconds; `None` if they are to be sent now. Clients that are
+    /// answered together mostly ask again together, and what is sent together is one frame, one commit and one answer
+    /// for all of them: that costs three nodes a small part of what one after the other does. Who asks alone never waits.
+    pub fn waits_until(&self, now_us: u64) -> Option<u64> {
+        let mut new = self.open.iter().filter(|open| open.is_new());
+        let oldest = new.next()?.asked_us;
+        let until = match self.open.iter().any(Open::is_under_way) {
+            true => oldest + ROUND_US,
+            false if 1 + new.count() < self.expected => self.answered_us + TOGETHER_US,
+            false => return None,
+        };
+        (now_us < until).then_some(until)
+    }
+
     /// What is to be sent now, in order.
-    pub fn send(&mut self, now_ms: u64) -> Vec<Numbered> {
+    pub fn send(&mut self, now_us: u64) -> Vec<Numbered> {
         let (below, sender) = (self.decided_below(), self.sender);
+        let (now_ms, waits) = (now_us / 1_000, self.waits_until(now_us).is_some());
         let mut sent = Vec::new();
         for (number, open) in (self.first..below + MOST_OPEN).zip(&mut self.open) {
-            let is_due = open.sent_ms.is_none_or(|sent| now_ms >= sent + AGAIN_MS);
+            let is_due = open.sent_ms.map_or(!waits, |sent| now_ms >= sent + AGAIN_MS);
             if open.decided.is_none() && is_due {
+                if open.sent_ms.is_none() {
+                    self.expected = 0;
+                }
                 open.sent_ms = Some(now_ms);
                 sent.push(Numbered {
                     sender,
@@ -173,8 +214,8 @@ impl Requests {
     }
 
     /// Takes out what can be answered now, and refuses what has waited for too long.
-    pub fn answers(&mut self, now_ms: u64) -> Vec<(Reply, Said)> {
-        let mut answers = Vec::new();
+    pub fn answers(&mut self, now_us: u64) -> Vec<(Reply, Said)> {
+        let (mut answers, now_ms) = (Vec::new(), now_us / 1_000);
         for open in &mut self.open {
             let known = open
                 .decided
@@ -182,13 +223,16 @@ impl Requests {
                 .filter(|(_, version)| *version <= self.everywhere);
             if let Some((said, _)) = known {
                 answers.extend(open.reply.take().map(|reply| (reply, said.clone())));
-            } else if now_ms >= open.asked_ms + timeout_ms(&open.request)
+            } else if now_us >= open.asked_us + timeout_ms(&open.request) * 1_000
                 && let Some(reply) = open.reply.take()
             {
                 answers.push((reply, Err(timed_out(&open.request))));
                 // Its number is used: what comes behind it waits for it. Nobody waits for what it was.
                 open.request = catalog::Request::EndTransient { at_most: 0 };
             }
+        }
+        if !answers.is_empty() {
+            self.expect(answers.len(), now_us);
         }
         self.answer_readings(now_ms, &mut answers);
         while self
@@ -200,6 +244,15 @@ impl Requests {
             self.first += 1;
         }
         answers
+    }
+
+    /// So many are answered now.
+    fn expect(&mut self, answered: usize, now_us: u64) {
+        if now_us >= self.answered_us + TOGETHER_US {
+            self.expected = 0;
+        }
+        self.expected += answered;
+        self.answered_us = now_us;
     }
 
     /// What was seen is told once it is everywhere: nobody sees less afterwards.
@@ -297,8 +350,12 @@ mod tests {
         sent.iter().map(|asked| (asked.number, asked.below)).collect()
     }
 
+    fn sent(requests: &mut Requests, now_ms: u64) -> Vec<(u64, u64)> {
+        numbers(&requests.send(now_ms * 1_000))
+    }
+
     fn told(requests: &mut Requests, now_ms: u64) -> usize {
-        let answers = requests.answers(now_ms);
+        let answers = requests.answers(now_ms * 1_000);
         let count = answers.len();
         answers.into_iter().for_each(|(reply, said)| reply(said));
         count
@@ -313,12 +370,12 @@ mod tests {
             let reply = Box::new(move |said: Said| heard.lock().unwrap().push((name, said.is_ok())));
             requests.ask(vhost(name), None, reply, 0);
         }
-        assert_eq!(numbers(&requests.send(0)), [(1, 1), (2, 1)]);
-        assert_eq!(numbers(&requests.send(299)), []);
-        assert_eq!(numbers(&requests.send(300)), [(1, 1), (2, 1)]);
+        assert_eq!(sent(&mut requests, 0), [(1, 1), (2, 1)]);
+        assert_eq!(sent(&mut requests, 299), []);
+        assert_eq!(sent(&mut requests, 300), [(1, 1), (2, 1)]);
         requests.decided(1, Ok(Answer::Done), 7);
         requests.begin_anew();
-        assert_eq!(numbers(&requests.send(301)), [(2, 2)]);
+        assert_eq!(sent(&mut requests, 301), [(2, 2)]);
         assert_eq!(told(&mut requests, 301), 0, "not everywhere");
         requests.everywhere(7);
         assert_eq!(told(&mut requests, 301), 1);
@@ -326,8 +383,8 @@ mod tests {
         requests.decided(2, Err(Refusal::DefaultExchange), 8);
         assert_eq!(told(&mut requests, 302), 1);
         assert_eq!(*heard.lock().unwrap(), [("a", true), ("b", true)]);
-        requests.ask(vhost("c"), None, Box::new(drop), 303);
-        assert_eq!(numbers(&requests.send(303)), [(3, 3)]);
+        requests.ask(vhost("c"), None, Box::new(drop), 303_000);
+        assert_eq!(sent(&mut requests, 303), [(3, 3)]);
     }
 
     #[test]
@@ -336,17 +393,75 @@ mod tests {
         let heard = Arc::new(Mutex::new(None));
         let hears = heard.clone();
         let reply = Box::new(move |said: Said| *hears.lock().unwrap() = Some(said));
-        requests.ask(vhost("a"), None, reply, 10);
-        requests.send(10);
+        requests.ask(vhost("a"), None, reply, 10_000);
+        requests.send(10_000);
         assert_eq!(told(&mut requests, 2_009), 0);
         assert_eq!(told(&mut requests, 2_010), 1);
         assert!(matches!(
             *heard.lock().unwrap(),
             Some(Err(Refusal::Internal { .. }))
         ));
-        let sent = requests.send(5_000);
+        let sent = requests.send(5_000_000);
         assert_eq!(sent[0].request, Request::EndTransient { at_most: 0 });
         requests.decided(1, Ok(Answer::Cleared(0)), 1);
         assert_eq!((told(&mut requests, 5_001), requests.first), (0, 2));
+    }
+
+    fn ask(requests: &mut Requests, count: usize, now_us: u64) {
+        for _ in 0..count {
+            requests.ask(vhost("a"), None, Box::new(drop), now_us);
+        }
+    }
+
+    /// Decides and answers everything that was sent up to this number.
+    fn answer(requests: &mut Requests, up_to: u64, now_us: u64) {
+        for number in requests.first..=up_to {
+            requests.decided(number, Ok(Answer::Done), number);
+        }
+        requests.everywhere(up_to);
+        let answers = requests.answers(now_us);
+        answers.into_iter().for_each(|(reply, said)| reply(said));
+    }
+
+    #[test]
+    fn who_asks_alone_never_waits_and_who_was_answered_together_is_waited_for() {
+        let mut requests = requests();
+        ask(&mut requests, 1, 0);
+        assert_eq!(requests.send(0).len(), 1);
+        ask(&mut requests, 7, 100);
+        assert_eq!(requests.send(100).len(), 0, "one is under way");
+        assert_eq!(requests.waits_until(100), Some(100 + ROUND_US));
+        answer(&mut requests, 1, 400);
+        assert_eq!(requests.send(400).len(), 7);
+        ask(&mut requests, 1, 500);
+        answer(&mut requests, 8, 900);
+        assert_eq!(requests.send(900).len(), 0, "seven may ask again");
+        ask(&mut requests, 6, 1_000);
+        assert_eq!(requests.send(1_000).len(), 7, "as many as were answered");
+        answer(&mut requests, 15, 2_000);
+        ask(&mut requests, 2, 2_100);
+        assert_eq!(requests.waits_until(2_100), Some(2_000 + TOGETHER_US));
+        assert_eq!(requests.send(2_999).len(), 0);
+        assert_eq!(requests.send(3_000).len(), 2, "the others ask no more");
+        answer(&mut requests, 17, 3_500);
+        ask(&mut requests, 1, 9_000);
+        assert_eq!(requests.send(9_000).len(), 1, "nobody is expected any more");
+    }
+
+    #[test]
+    fn what_takes_long_to_answer_holds_others_back_for_a_while_only() {
+        let mut requests = requests();
+        ask(&mut requests, 1, 0);
+        requests.send(0);
+        ask(&mut requests, 1, 1_000);
+        assert_eq!(requests.send(999 + ROUND_US).len(), 0);
+        assert_eq!(requests.send(1_000 + ROUND_US).len(), 1);
+        requests.begin_anew();
+        ask(&mut requests, 1, 7_000);
+        assert_eq!(
+            requests.send(7_000).len(),
+            3,
+            "nothing is under way to whoever decides now"
+        );
     }
 }

@@ -18,6 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Ticker {
     stop: Arc<AtomicBool>,
     thread: Arc<dyn Thread>,
+    catalog: Arc<SharedCatalog>,
 }
 
 struct Ticking {
@@ -51,7 +52,12 @@ impl Ticker {
             world: world.clone(),
         };
         let thread = world.start("ticks", Box::new(ticking))?;
-        Ok(Self { stop, thread })
+        let catalog = catalog.clone();
+        Ok(Self {
+            stop,
+            thread,
+            catalog,
+        })
     }
 }
 
@@ -129,5 +135,6 @@ impl Drop for Ticker {
         self.stop.store(true, Ordering::Release);
         self.thread.wake();
         self.thread.join();
+        self.catalog.stop();
     }
 }
