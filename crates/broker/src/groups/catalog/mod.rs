@@ -503,7 +503,7 @@ impl SharedCatalog {
                 continue;
             }
             let mut state = self.state();
-            let work = state.work(reached, self.me, now_us);
+            let work = state.work(reached.zip(term), self.me, now_us);
             let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
             let is_early = state.is_early(now_us);
@@ -611,9 +611,14 @@ impl State {
         Some(grants.reaches(version, now))
     }
 
-    fn work(&mut self, reached: Option<u64>, me: NodeId, now_us: u64) -> Work {
+    /// `reached` is what was found to be everywhere, by the leader of this term.
+    fn work(&mut self, reached: Option<(u64, u64)>, me: NodeId, now_us: u64) -> Work {
         let now = now_us / 1_000;
-        if let (Some(everywhere), Some(grants)) = (reached, &mut self.grants) {
+        if let (Some((found, term)), Some(grants)) = (reached, &mut self.grants)
+            && grants.term() == term
+        {
+            // A node that was given a lease since then counts, too: what its lease asks for is no more than was everywhere then.
+            let everywhere = grants.reaches(found, now);
             for node in grants.advance(everywhere) {
                 match node == me {
                     true => self.requests.everywhere(everywhere),
