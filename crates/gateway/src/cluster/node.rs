@@ -399,12 +399,8 @@ impl Cluster {
 
 /// The members, and those who are none any more and still vote about the catalog: without them that they leave may never
 /// be decided. But not one whose name a member has: that is the same machine, which has lost what it was or was reset.
-fn with_leaving(known: &[Peer], members: &[Peer], running: Option<&Running>) -> Vec<Peer> {
-    let status = running.and_then(|running| running.groups.status(CATALOG_GROUP));
-    let votes = |peer: &&Peer| {
-        let mut all = status.iter().flat_map(|status| status.members.members());
-        all.any(|member| member.node == peer.node)
-    };
+fn with_leaving(known: &[Peer], members: &[Peer], voting: &[NodeId]) -> Vec<Peer> {
+    let votes = |peer: &&Peer| voting.contains(&peer.node);
     let is_gone = |peer: &&Peer| {
         let mut all = members.iter();
         all.all(|member| member.node != peer.node && member.name != peer.name)
@@ -428,17 +424,19 @@ impl Companion for Cluster {
         });
         let drained = state.drained.clone();
         drop(state);
-        groups.drain(drained);
-        self.links.set_peers(self.addresses(&file.peers));
+        let peers = file.peers.clone();
+        // Whoever turns groups may give answers, which look at the file.
         drop(file);
+        groups.drain(drained);
+        self.links.set_peers(self.addresses(&peers));
         let receiver: Weak<dyn Receiver> = self.myself.clone();
         let started = self.links.start(&self.options, receiver);
         started.map_err(|error| format!("the links between nodes: {error}"))
     }
 
     fn members(&self, members: &[Peer]) {
-        let mut file = self.file();
-        let is_member = members.iter().any(|member| member.node == file.node);
+        let own = self.file().node;
+        let is_member = members.iter().any(|member| member.node == own);
         // Before it is on record nobody knows it; what it knows of others is older than that.
         if !is_member {
             return;
@@ -447,12 +445,19 @@ impl Companion for Cluster {
         state.members = members.to_vec();
         let running = state.running.clone();
         drop(state);
-        let peers = with_leaving(&file.peers, members, running.as_ref());
+        let status = running.as_ref();
+        let status = status.and_then(|running| running.groups.status(CATALOG_GROUP));
+        let voting = status.iter().flat_map(|status| status.members.members());
+        let voting: Vec<NodeId> = voting.map(|member| member.node).collect();
+        let mut file = self.file();
+        let peers = with_leaving(&file.peers, members, &voting);
         if file.peers != peers || file.stage != Stage::Member {
             file.peers = peers.clone();
             file.stage = Stage::Member;
             self.keep(&file);
         }
+        // Whoever turns groups may give answers, which look at the file.
+        drop(file);
         if let Some(Running { groups, catalog }) = running {
             for member in members {
                 groups.add_peer(member.node);

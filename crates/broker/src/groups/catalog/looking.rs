@@ -4,7 +4,7 @@ use super::{SharedCatalog, State, Told};
 use crate::groups::member::{Member, News};
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, TryLockError, Weak};
 use std::time::Duration;
 use storage::{Step, Task};
 
@@ -43,6 +43,10 @@ impl SharedCatalog {
         if let Some(thread) = self.thread.get() {
             thread.wake();
         }
+    }
+
+    fn is_telling(&self) -> bool {
+        matches!(self.telling.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     fn step(&self) -> Step {
@@ -106,9 +110,10 @@ impl Member for SharedCatalog {
         self.attending.fetch_add(1, Ordering::SeqCst);
         hosted.clone().turn();
         self.attending.fetch_sub(1, Ordering::SeqCst);
-        // Links have their threads for what nodes say to each other, which must not wait long.
-        let brings_much = self.state().brings_much();
-        match brings_much {
+        // Links have their threads for what nodes say to each other, which must not wait long. And whoever tells who follows may have
+        // turned the groups for that, with locks that answers need.
+        let is_left = self.is_telling() || self.state().brings_much();
+        match is_left {
             true => self.wake(),
             false => self.look(),
         }
