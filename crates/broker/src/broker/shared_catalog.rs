@@ -145,6 +145,13 @@ impl Follower for CatalogFollower {
 
     fn resumed(&self, contents: &Contents) {
         let view = contents.view();
-        self.follow(view, |broker| broker.topology().reconcile(view));
+        self.follow(view, |broker| {
+            let before = broker.view();
+            broker.topology().reconcile(view);
+            let vhosts = before.vhosts().filter(|it| view.vhost(&it.name).is_none());
+            vhosts.for_each(|it| broker.vhost_is_gone(&it.name));
+            let users = before.users().filter(|it| view.user(&it.name).is_none());
+            users.for_each(|it| broker.user_is_gone(&it.name));
+        });
     }
 }
