@@ -110,7 +110,10 @@ impl Groups {
                 let hears = |a, b| of(a).is_none_or(|view| view.hears(b));
                 !lives(other) || hears(one, other) && hears(other, one)
             };
-            let fits = |node: NodeId, members: &[NodeId]| members.iter().all(|member| both(node, *member));
+            // One in maintenance would hand it back.
+            let fits = |node: NodeId, members: &[NodeId]| {
+                !drained.contains(&node) && members.iter().all(|member| both(node, *member))
+            };
             self.hand_over_if(&|members| members.contains(&cut), &lives, &fits);
         }
     }
