@@ -74,6 +74,10 @@ pub const DEAD_LETTERED: u8 = 1;
 /// The routing keys were replaced when the message was dead-lettered: its `CC` header routes it no more, though it is still
 /// shown (as in RabbitMQ).
 pub const COPIES_SPENT: u8 = 2;
+/// How often the message went on from one exchange that keeps something to another one on another node: a number in these bits.
+pub const HOPS: u8 = 0b1110_0000;
+/// One of those.
+pub const HOP: u8 = 0b0010_0000;
 
 /// One message inside a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +88,7 @@ pub struct Message<'a> {
     pub properties: Properties<'a>,
     /// The body.
     pub body: &'a [u8],
-    /// [`DEAD_LETTERED`], [`COPIES_SPENT`].
+    /// [`DEAD_LETTERED`], [`COPIES_SPENT`], [`HOPS`].
     pub flags: u8,
 }
 

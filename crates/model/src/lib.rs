@@ -24,7 +24,7 @@ pub mod settings;
 pub mod table;
 pub mod words;
 
-pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
+pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Message};
 pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};
 pub use delay::{X_CACHE_TTL, X_DELAY, cache_ttl_ms, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};

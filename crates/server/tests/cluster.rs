@@ -744,3 +744,36 @@ fn what_people_do_and_look_for_is_the_same_through_any_node() {
     the_active_consumer_is_known(&nodes);
     one_node_is_asked_through_another(&nodes);
 }
+
+#[test]
+fn deduplicating_exchanges_of_two_nodes_that_lead_to_each_other_pass_a_message_round_a_few_times_at_most() {
+    let scratch = TempDir::new().unwrap();
+    let ports = free_ports(2);
+    let node = |number| Node::new(&scratch, number, &ports, "s3cret");
+    let mut nodes = vec![node(1), node(2)];
+    start(&mut nodes);
+    // Each remembers on the node on which it was declared.
+    for (node, exchange) in nodes.iter().zip(["one", "other"]) {
+        let kind = r#"{"type":"x-message-deduplication","durable":true,"arguments":{"x-cache-size":100}}"#;
+        node.put(&format!("/exchanges/%2F/{exchange}"), kind);
+    }
+    nodes[0].put("/queues/%2F/q", r#"{"durable":true}"#);
+    bind(&nodes[0], "one", "q", "");
+    for (source, destination) in [("one", "other"), ("other", "one")] {
+        let path = format!("/bindings/%2F/e/{source}/e/{destination}");
+        let (status, said) = nodes[0].ask("POST", &path, r#"{"routing_key":""}"#);
+        assert_eq!(status, 201, "{said}");
+    }
+    // It has no key. It comes to the queue when it is published, and with each second hop of eight.
+    for expected in [5, 10] {
+        publish(&nodes[0], "one", "");
+        let messages = format!("{{\"messages\":{expected}}}");
+        says(&nodes[0], "/queues/%2F/q?columns=messages", &messages);
+    }
+    let line = nodes.iter().filter_map(|node| {
+        node.lines
+            .try_iter()
+            .find(|line| line.contains("they go no further"))
+    });
+    assert_eq!(line.count(), 1, "one of them says so, once");
+}

@@ -25,8 +25,8 @@ use catalog::{Envelope, Exchange, NodeId, QueueKind, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Value;
 use model::{
-    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
-    X_DELAY,
+    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Limits, Message, QueueId, Ranges, RouteBuf, Seq,
+    Timestamp, X_DELAY,
 };
 use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
@@ -426,6 +426,13 @@ impl Publishing {
         let mut queues = SmallVec::new();
         round.view.route(from, &mut envelope, &mut queues);
         self.note_passed(round, seq, passing.passed());
+        let mut flags = message.flags;
+        if round.letters.queue.kind == QueueKind::Deduplication {
+            match flags & HOPS {
+                HOPS => self.end_hops(broker, &round.letters.queue, &mut queues),
+                _ => flags += HOP,
+            }
+        }
         if queues.is_empty() {
             return;
         }
@@ -435,7 +442,28 @@ impl Publishing {
         }
         batch.builder.push_message(&Message {
             properties,
+            flags,
             ..message
+        });
+    }
+
+    /// A message that has been on so many nodes goes on to no other one: deduplicating exchanges whose homes are on different nodes
+    /// may lead to each other, and a pass over exchanges knows only where it has been itself.
+    fn end_hops(&mut self, broker: &Broker, source: &Queue, queues: &mut SmallVec<[QueueId; 8]>) {
+        queues.retain(|id| {
+            let target = broker.queues().get(*id);
+            let Some(target) = target.filter(|it| it.kind() == QueueKind::Deduplication) else {
+                return true;
+            };
+            if self.logged.len() < LOGGED_CYCLES && self.logged.insert((source.id, *id)) {
+                tracing::warn!(
+                    area = "exchange",
+                    "messages of the exchange {} come by way of {} to where they were before, on other nodes; they go no further",
+                    source.name,
+                    target.name()
+                );
+            }
+            false
         });
     }
 
