@@ -12,7 +12,7 @@ use crate::link::{Lane, LinkOptions, Links, Receiver, Reply};
 use broker::groups::NodeId;
 use broker::groups::membership::{ClusterFile, ClusterStore, Stage};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -29,6 +29,9 @@ const SAYS_EVERY: Duration = Duration::from_secs(10);
 
 /// So many nodes that have asked are remembered. There are never so many that a look-up does not show.
 const ASKED_MOST: usize = 64;
+
+/// And for so long: who still waits to be let in asks in each round of its own.
+const ASKED_FOR: Duration = Duration::from_secs(60);
 
 /// What a node forms a cluster with.
 pub struct Forming<'a> {
@@ -74,8 +77,16 @@ struct Said {
     is_expecting: bool,
     /// It has begun a cluster, or is let in: it does not say so any more.
     is_decided: bool,
-    /// Who has asked to be let in.
-    asked: BTreeSet<String>,
+    /// Who has asked to be let in, and when it did so last.
+    asked: BTreeMap<String, Instant>,
+}
+
+impl Said {
+    /// Who has not asked for long has another name by now, or is gone.
+    fn forget_the_gone(&mut self, now: Instant) {
+        self.asked
+            .retain(|_, asked| now.saturating_duration_since(*asked) < ASKED_FOR);
+    }
 }
 
 /// One time of asking all others.
@@ -95,8 +106,9 @@ impl Receiver for Doorway {
 
     fn asked(&self, name: &str, _: Bytes, reply: Reply) {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.asked.len() < ASKED_MOST {
-            said.asked.insert(name.to_owned());
+        said.forget_the_gone(Instant::now());
+        if said.asked.len() < ASKED_MOST || said.asked.contains_key(name) {
+            said.asked.insert(name.to_owned(), Instant::now());
         }
         let answer = match said.is_decided || said.is_expecting {
             true => Answer::NotNow,
@@ -148,9 +160,10 @@ impl Doorway {
     /// Who that is.
     fn begin(&self, found: &Found) -> Result<(), String> {
         let mut said = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        said.forget_the_gone(Instant::now());
         let is_found = |name: &String| found.nodes.iter().any(|node| node.name == *name);
         if found.is_looked_up
-            && let Some(other) = said.asked.iter().find(|name| !is_found(name))
+            && let Some(other) = said.asked.keys().find(|name| !is_found(name))
         {
             return Err(other.clone());
         }
@@ -508,6 +521,10 @@ mod tests {
         ask("n2@h");
         ask("n4@h");
         assert_eq!(doorway.begin(&found), Err("n4@h".to_owned()));
+        let later = Instant::now() + ASKED_FOR;
+        doorway.state.lock().unwrap().forget_the_gone(later);
+        assert_eq!(doorway.begin(&found), Ok(()), "it is gone");
+        ask("n4@h");
         found.is_looked_up = false;
         assert_eq!(doorway.begin(&found), Ok(()));
     }
