@@ -189,6 +189,7 @@ impl Links {
             );
         }
         running.threads.stop();
+        self.node.places.clear();
     }
 }
 

@@ -23,6 +23,11 @@ impl Places {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// There are no links any more: the threads know who served them, who knows these places.
+    pub fn clear(&self) {
+        *self.threads.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Where a link has to go that knows of so many changes, of which it knows then; `None` if it may stay.
     pub fn left_for(&self, known: &mut u64) -> Option<OtherThreads> {
         let changes = self.changes.load(Ordering::Acquire);
