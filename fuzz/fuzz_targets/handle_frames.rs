@@ -4,7 +4,9 @@
 //! once, and nobody is sent what it did not ask for.
 #![no_main]
 
-use broker::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use broker::groups::handle::{
+    Budget, Frame, Handle, Orders, Parts, Reading, Requests, Sessions, ToLeader, ToNode, deliver,
+};
 use broker::groups::{Ends, Outlet, Receipt, Reply};
 use broker::{Answer, ChannelId, Disposal, Event, Outbox, QueueQuestion};
 use cluster::NodeId;
@@ -66,21 +68,25 @@ trait Travels: Sized {
 
 impl Travels for Frame<ToLeader> {
     fn written(&self) -> Vec<u8> {
-        self.encode().concat()
+        let mut parts = Parts::default();
+        self.put(&mut parts);
+        parts.finish().concat()
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        Self::decode(bytes)
+        Reading::of(bytes.to_vec(), Self::get)
     }
 }
 
 impl Travels for Frame<ToNode> {
     fn written(&self) -> Vec<u8> {
-        self.encode().concat()
+        let mut parts = Parts::default();
+        self.put(&mut parts);
+        parts.finish().concat()
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        Self::decode(bytes)
+        Reading::of(bytes.to_vec(), Self::get)
     }
 }
 
