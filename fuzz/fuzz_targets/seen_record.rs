@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::{DeduplicationKey, Journaled, Machine, Outcome, Timestamp};
-use queue::seen::{Record, Request, Seen, SeenSettings};
+use model::{DeduplicationKey, Journaled, Machine, Outcome, QueueId, Timestamp};
+use queue::seen::{Bearer, Record, Request, Seen, SeenSettings};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(record) = Record::decode(bytes) else {
@@ -26,8 +26,19 @@ fuzz_target!(|bytes: &[u8]| {
     for at in 0..8 {
         let key = DeduplicationKey(at % 5);
         let lifetime_ms = (at % 2 == 0).then_some(u64::MAX);
-        let request = Request::See { key, lifetime_ms };
-        seen.handle(Timestamp(at as u64 * 3), request, &mut outcome);
+        // Some of them have not arrived yet, one has, and one is refused.
+        let by = (at % 3 == 0).then_some(Bearer {
+            queue: QueueId(1),
+            seq: at as u64,
+        });
+        let request = Request::See { key, lifetime_ms, by };
+        let now = Timestamp(at as u64 * 3);
+        seen.handle(now, request, &mut outcome);
+        match (at, by) {
+            (3, Some(by)) => seen.handle(now, Request::Arrived { key, by }, &mut outcome),
+            (4, _) => seen.handle(now, Request::Refused { key }, &mut outcome),
+            _ => {}
+        }
         assert!(seen.len() <= 4);
     }
     seen.handle(Timestamp(0), Request::Write, &mut outcome);
