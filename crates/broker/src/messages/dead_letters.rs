@@ -447,8 +447,8 @@ impl Publishing {
         });
     }
 
-    /// A message that has been on so many nodes goes on to no other one: deduplicating exchanges whose homes are on different nodes
-    /// may lead to each other, and a pass over exchanges knows only where it has been itself.
+    /// A message that has been on so many nodes goes on to no other one: deduplicating exchanges whose homes are on different
+    /// nodes may lead to each other, and a pass over exchanges knows only where it has been itself.
     fn end_hops(&mut self, broker: &Broker, source: &Queue, queues: &mut SmallVec<[QueueId; 8]>) {
         queues.retain(|id| {
             let target = broker.queues().get(*id);

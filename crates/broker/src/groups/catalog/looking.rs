@@ -110,8 +110,8 @@ impl Member for SharedCatalog {
         self.attending.fetch_add(1, Ordering::SeqCst);
         hosted.clone().turn();
         self.attending.fetch_sub(1, Ordering::SeqCst);
-        // Links have their threads for what nodes say to each other, which must not wait long. And whoever tells who follows may have
-        // turned the groups for that, with locks that answers need.
+        // Links have their threads for what nodes say to each other, which must not wait long. And whoever tells who follows may
+        // have turned the groups for that, with locks that answers need.
         let is_left = self.is_telling() || self.state().brings_much();
         match is_left {
             true => self.wake(),
