@@ -161,11 +161,7 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn below_connection_limit(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (connections, limit) = call.api.broker.node_connections();
     Ok(match limit.filter(|limit| connections >= *limit) {
-        None => {
-            // Erlang's word for none.
-            let limit = limit.map_or(json!("infinity"), Value::from);
-            Reply::json(&json!({"status": "ok", "limit": limit, "connections": connections}))
-        }
+        None => ok(),
         Some(limit) => failed(json!({
             "reason": "node connection limit is reached", "limit": limit, "connections": connections,
         })),
