@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.broker import free_port
+from harness.link import Api
 from test_process import BINARY, broker, pytestmark  # noqa: F401 - a fixture and a mark
 from test_tls import authority  # noqa: F401 - a fixture
 
@@ -221,7 +222,11 @@ def test_the_operators_configuration_and_commands_work_in_the_order_of_a_pods_li
         assert code == 0, (line, told, wrong)
     # It drains its clients and goes on answering, until the pod is stopped.
     assert run("rabbitmq-diagnostics", "-q", "ping")[0] == 0
-    assert run("rabbitmq-diagnostics", "check_running")[0] == 69
+    # As in RabbitMQ, where the application runs while its node is in maintenance; that it serves nobody is said elsewhere.
+    assert run("rabbitmq-diagnostics", "check_running")[0] == 0
+    api = Api(root=f"http://127.0.0.1:{one.http_port}")
+    assert api.get("/health/checks/is-in-service").status == 503
+    assert api.get("/health/checks/ready-to-serve-clients").status == 503
 
 
 def test_plugins_that_add_nothing_are_named_and_unknown_ones_refused(node):
