@@ -266,7 +266,12 @@ impl Cluster {
         self.questions.stop();
         self.links.stop();
         let mut state = self.state();
-        (state.running, state.work) = (None, None);
+        state.running = None;
+        let work = state.work.take();
+        drop(state);
+        if let Some(work) = work {
+            work.close();
+        }
         self.ticked.notify_all();
     }
 

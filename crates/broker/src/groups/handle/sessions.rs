@@ -179,6 +179,16 @@ impl Sessions {
         requests.push(Request::IncarnationEnded { incarnation });
     }
 
+    /// The node is about to close in good order: what nodes hold goes back, as seen, since the next start goes by what is on record.
+    pub fn close(&mut self, requests: &mut Requests) {
+        let nodes: Vec<Incarnation> = self.peers.keys().copied().collect();
+        for node in nodes {
+            self.end(node, requests);
+            requests.push(Request::CountAsDown { node });
+        }
+        self.asked.clear();
+    }
+
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&mut self, requests: &mut Requests) {
         let counted = self.silent.values_mut().chain(self.awaited.values_mut());

@@ -214,6 +214,14 @@ impl Work {
         }
     }
 
+    /// The node is about to close, and has no links any more: what clients of other nodes hold goes back, marked.
+    pub fn close(&self) {
+        for served in self.all_served() {
+            served.put(served::Brought::Closes);
+            served.turn();
+        }
+    }
+
     /// A node says this. What is no frame of this version is passed over, with a line of log.
     pub fn receive(&self, from: NodeId, bytes: Vec<u8>) {
         let Some(known) = self.known(from).filter(|known| known.is_up()) else {

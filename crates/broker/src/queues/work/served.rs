@@ -31,6 +31,8 @@ pub(super) enum Brought {
     Ended(Incarnation),
     /// A tick of the clock.
     Tick,
+    /// This node closes.
+    Closes,
 }
 
 /// See the module.
@@ -144,6 +146,7 @@ impl Inner {
             Brought::Heard(node) => self.sessions.heard(node),
             Brought::Lost(node) => self.sessions.lost(node),
             Brought::Ended(node) => self.sessions.ended(node, requests),
+            Brought::Closes => self.sessions.close(requests),
             Brought::Tick => {
                 self.sessions.tick(requests);
                 self.sessions.forget_the_quiet(QUIET_FOR);

@@ -309,6 +309,38 @@ fn a_link_that_blinks_loses_and_doubles_nothing_and_consumers_keep_what_they_hol
 }
 
 #[test]
+fn what_clients_of_another_node_hold_goes_back_marked_when_the_queues_node_closes() {
+    let pair = Pair::new();
+    pair.link();
+    pair.away.publish(1);
+    pair.told("a confirm", confirms(1));
+    let _consumer = pair.away.consume().unwrap();
+    pair.told("a delivery", |event| matches!(event, Event::Deliver { .. }));
+    pair.comes_to(0, 1);
+    pair.cut();
+    pair.home.work.close();
+    let (_, question) = pair.home.session.get(CHANNEL, "q", true).unwrap();
+    let until = Instant::now() + LIMIT;
+    let got = loop {
+        let answer = pair.home.events().into_iter().find_map(|event| match event {
+            Event::Answer {
+                question: it,
+                answer: Some(answer),
+                ..
+            } if it == question => Some(answer),
+            _ => None,
+        });
+        if let Some(answer) = answer {
+            break answer;
+        }
+        assert!(Instant::now() < until, "a get has no answer");
+        std::thread::yield_now();
+    };
+    let marked = matches!(&got, queue::Answer::Got { delivery, .. } if delivery.redelivered);
+    assert!(marked, "{got:?}");
+}
+
+#[test]
 fn what_a_node_hears_of_what_it_sent_is_synced() {
     let pair = Pair::new();
     pair.link();
