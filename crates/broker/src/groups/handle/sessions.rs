@@ -179,7 +179,8 @@ impl Sessions {
         requests.push(Request::IncarnationEnded { incarnation });
     }
 
-    /// The node is about to close in good order: what nodes hold goes back, as seen, since the next start goes by what is on record.
+    /// The node is about to close in good order: what nodes hold goes back, as seen, for the next start goes by what is on
+    /// record.
     pub fn close(&mut self, requests: &mut Requests) {
         let nodes: Vec<Incarnation> = self.peers.keys().copied().collect();
         for node in nodes {
