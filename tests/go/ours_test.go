@@ -70,7 +70,12 @@ func TestDeduplicatingExchange(t *testing.T) {
 		}
 		w.publish(channel, exchange, "k", "3", amqp.Publishing{Headers: amqp.Table{"x-deduplication-header": "other"}})
 		w.publish(channel, exchange, "k", "4", amqp.Publishing{})
-		w.equal(w.drain(channel, queue), []string{"1", "3", "4"})
+		// A confirmed message may be on its way yet: the exchange may remember on another node than the queue's.
+		inbox, err := channel.Consume(queue, "", true, false, false, false, nil)
+		w.must(err)
+		for _, body := range []string{"1", "3", "4"} {
+			w.equal(string(receive(w, inbox).Body), body)
+		}
 	})(t)
 }
 

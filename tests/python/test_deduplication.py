@@ -4,6 +4,7 @@ import pika
 import pytest
 
 from conftest import connect, control
+from waiting import until
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ needs a plugin")
 
@@ -77,9 +78,12 @@ def test_an_exchange_lets_a_message_pass_once(channel, name):
     declare_exchange(channel, name)
     for body, same in ((b"1", "a"), (b"2", "b"), (b"3", "a"), (b"4", None), (b"5", None), (b"6", 7), (b"7", 7)):
         publish(channel, name, "any.key", body, same)
-    assert bodies(channel, name) == [b"1", b"2", b"4", b"5", b"6"]
     publish(channel, name, "", b"8", "a")
-    assert bodies(channel, name) == []
+    publish(channel, name, "", b"9", "c")
+    found = []
+    # The exchange may remember on another node than the queue's: what was published is on its way for a moment.
+    until(lambda: found.extend(bodies(channel, name)) or b"9" in found)
+    assert found == [b"1", b"2", b"4", b"5", b"6", b"9"]
     channel.queue_delete(name)
     channel.exchange_delete(name)
 

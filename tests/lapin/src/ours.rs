@@ -123,7 +123,9 @@ async fn an_exchange_lets_a_message_pass_once(world: World) -> Outcome {
         publish(&channel, &exchange, "k", body, properties).await?;
     }
     publish(&channel, &exchange, "k", "4", BasicProperties::default()).await?;
-    equal!(drain(&channel, &queue).await?, ["1", "3", "4"]);
+    // A confirmed message may be on its way yet: the exchange may remember on another node than the queue's.
+    let mut consumer = consume(&channel, &queue, true).await?;
+    equal!(bodies(&take(&mut consumer, 3).await?), ["1", "3", "4"]);
     Ok(())
 }
 
