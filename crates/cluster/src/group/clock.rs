@@ -196,7 +196,7 @@ impl Group {
             self.campaign_in = None;
             self.quiet += 1;
             let silence = 2 * settings.election;
-            let asks = self.is_stranger();
+            let asks = self.is_lost(chance);
             let patient = self.quiet <= if asks { ASKS * silence } else { silence };
             self.awake = patient || self.is_unsynced() || self.installing.is_some();
             if asks && self.quiet.is_multiple_of(silence) {
@@ -237,9 +237,12 @@ impl Group {
                 .any(|m| *m != self.me && serves(m))
     }
 
-    /// Nobody leads it, and it knows of no membership with itself: it was added, or removed, and what told it so may be lost.
-    fn is_stranger(&self) -> bool {
-        !self.removed && self.leader().is_none() && self.membership().members().all(|m| m != self.me)
+    /// It knows nobody who leads it, and nobody will come by himself to tell. It knows of no membership with itself: it was added,
+    /// or removed, and what told it so may be lost. Or it has no vote to ask for, though there may be a leader (`chance`): a message
+    /// that came late woke it, and its leader sleeps.
+    fn is_lost(&self, chance: bool) -> bool {
+        let mut members = self.membership().members();
+        !self.removed && self.leader().is_none() && (chance || members.all(|m| m != self.me))
     }
 
     /// The members hear where it stands.

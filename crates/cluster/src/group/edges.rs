@@ -295,6 +295,36 @@ fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_bo
 }
 
 #[test]
+fn a_learner_that_a_late_message_has_woken_finds_its_leader_again_though_that_one_sleeps() {
+    let mut trial = Trial::new(2, 1);
+    trial.led_by(1);
+    let new = Recovered::new_group(m(2), Membership::of(&[m(1)]));
+    trial.node(2).open(GROUP, new).unwrap();
+    trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
+    trial.ticks_until(60, |t| t.status(2).last == t.status(1).last && t.is_asleep());
+    let is_heartbeat = |item: &&Item| matches!(item, Item::Raft(_, message) if message.get_msg_type() == MessageType::MsgHeartbeat);
+    let said = trial
+        .said
+        .iter()
+        .filter(|(_, to, _)| *to == 2)
+        .map(|(_, _, item)| item);
+    let late = said.filter(is_heartbeat).next_back().unwrap().clone();
+    let mut frame = FrameWriter::new(1);
+    frame.put(&late);
+    // What it answers would wake its leader, and is lost.
+    trial.cuts.insert((2, 1));
+    trial.deliver([(NodeId(1), NodeId(2), frame.finish())].into_iter());
+    trial.cuts.clear();
+    assert_eq!((trial.nodes[&1].awake(), trial.nodes[&2].awake()), (0, 1));
+    trial.ticks_until(15, |t| t.status(2).leader.is_none());
+    trial.ticks_until(60, |t| t.status(2).leader == Some(m(1)) && t.is_asleep());
+    let said = trial.said.len();
+    trial.ticks(60);
+    let groups = |said: &&(u32, u32, Item)| said.2.group() == Some(GROUP);
+    assert_eq!(trial.said[said..].iter().filter(groups).count(), 0, "both sleep");
+}
+
+#[test]
 fn a_member_that_was_removed_before_it_had_anything_learns_it_though_nobody_could_tell_it_then() {
     let mut trial = Trial::new(3, 2);
     trial.led_by(1);

@@ -102,14 +102,14 @@ impl Slots {
         }
     }
 
-    /// Visits the groups that are awake; those that fall asleep over it leave the list. All of them may have something
-    /// to say then.
+    /// Visits the groups that are awake; those that have fallen asleep, or do so over it, leave the list. All that were visited may
+    /// have something to say then.
     pub fn each_awake(&mut self, mut visit: impl FnMut(&mut Group)) {
         let mut awake = std::mem::take(&mut self.awake);
         awake.retain(|&at| {
             let slot = &mut self.slots[at];
             slot.listed = false;
-            let Some(group) = slot.group.as_deref_mut() else {
+            let Some(group) = slot.group.as_deref_mut().filter(|group| group.is_awake()) else {
                 return false;
             };
             visit(group);
