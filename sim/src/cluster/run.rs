@@ -69,9 +69,11 @@ fn run_in(mut cluster: Cluster, cell: Option<Cell>) -> Ledger {
     }
     healed::same_contents(&mut cluster.ledger, &cluster.nodes);
     let mut groups: Vec<GroupId> = cluster.ledger.books.keys().copied().collect();
-    until(&mut cluster, |cluster| {
-        groups.iter().all(|group| serves(cluster, *group))
-    });
+    if !until(&mut cluster, |cluster| unserved(cluster, &groups).is_none()) {
+        let what = format!("{:?} through some node", unserved(&cluster, &groups));
+        cluster.ledger.violated("what heals serves", what);
+        return cluster.ledger;
+    }
     cluster.clients_leave();
     rest(&mut cluster);
     acks::ended(&mut cluster.ledger);
@@ -135,6 +137,11 @@ fn until_within(cluster: &mut Cluster, ticks: u32, holds: impl Fn(&Cluster) -> b
         }
     }
     false
+}
+
+/// A queue that is not served through every node.
+fn unserved(cluster: &Cluster, groups: &[GroupId]) -> Option<GroupId> {
+    groups.iter().copied().find(|group| !serves(cluster, *group))
 }
 
 /// Whether a queue is led, and served through every node. A leader may have been removed, or have handed over, just now, and
