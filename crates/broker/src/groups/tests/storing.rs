@@ -91,8 +91,11 @@ fn a_sync_that_fails_takes_those_behind_it_along() {
     trio.hold(lost, None);
     trio.work();
     assert_eq!(trio.messages(lost), None);
-    // Its segments take nothing more: it starts again.
+    // Its segments take nothing more, so it asks now and then only.
     trio.bulk();
+    trio.ticks(200);
+    let vain = trio.bulk();
+    assert!((1..12 << 20).contains(&vain), "in twenty seconds: {vain}");
     trio.crash(lost, 1);
     trio.start(lost);
     trio.ticks(30);

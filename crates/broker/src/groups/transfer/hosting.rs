@@ -219,6 +219,9 @@ impl<M: Replicated> ReplicatedHost<M> {
     pub(in crate::groups) fn stored(&mut self, pieces: Vec<Stored>, failed: &Ranges) -> Vec<Stored> {
         self.transfers.storing = self.transfers.storing.saturating_sub(1);
         self.transfers.fetch.want_again(failed);
+        if pieces.is_empty() && !failed.is_empty() {
+            self.transfers.pause();
+        }
         match (&mut self.state, self.transfers.purpose) {
             (_, _) if pieces.is_empty() => {}
             (State::Fetching(next), _) => next.stored(pieces),

@@ -16,7 +16,7 @@ use storage::Position;
 const ARRIVED_BYTES: usize = 8 << 20;
 /// So many stores are under way at most: one is being written while the one before is being synced.
 const STORES: usize = 2;
-/// Ticks before contents are asked for again that could not be used.
+/// Ticks before contents are asked for again that could not be used, and bodies that could not be stored.
 const HOLD: u32 = 50;
 /// Ticks before bodies are looked for again that nobody could give.
 const REST: u32 = 600;
@@ -72,7 +72,7 @@ pub struct Transfers {
     /// It is one of the few of the node that may fetch.
     may: bool,
     ticks: bool,
-    /// Ticks until it begins anew.
+    /// Ticks until it begins anew, or goes on.
     hold: u32,
 }
 
@@ -129,6 +129,13 @@ impl Transfers {
         self.end();
     }
 
+    /// Nothing of what came could be stored: the disk is full, or a sync has failed, which only another start mends. What comes
+    /// next would come in vain as well, so it is asked for later, and meanwhile other groups may fetch.
+    pub fn pause(&mut self) {
+        self.hold = HOLD;
+        self.leave();
+    }
+
     /// Nobody could give what is lacking.
     pub fn rest(&mut self) {
         self.hold = REST;
@@ -159,6 +166,7 @@ impl Transfers {
     pub fn ask(&mut self) {
         let arrived: usize = self.arrived.iter().map(|entry| entry.bytes.len()).sum();
         if self.fetch.is_busy()
+            && self.hold == 0
             && arrived < ARRIVED_BYTES
             && self.may_fetch()
             && let Some((to, said)) = self.fetch.ask()
