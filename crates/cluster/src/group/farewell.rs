@@ -95,10 +95,19 @@ impl Group {
 
     /// Tells those who are members no more.
     pub(super) fn say_farewell(&self, out: &mut Out) {
+        self.say_farewell_to(|member| member != self.me, out);
+    }
+
+    /// The peer is heard of anew. Whoever left from there while nothing was heard of it may sleep, and follow a leader that sleeps.
+    pub fn greet(&self, node: NodeId, out: &mut Out) {
+        self.say_farewell_to(|member| member.node == node, out);
+    }
+
+    fn say_farewell_to(&self, is_meant: impl Fn(MemberId) -> bool, out: &mut Out) {
         if !self.leads() || !self.is_sealed() {
             return;
         }
-        for (member, _) in self.departed.iter().filter(|(member, _)| *member != self.me) {
+        for (member, _) in self.departed.iter().filter(|(member, _)| is_meant(*member)) {
             let (group, to) = (self.id, member.number());
             if let Some(gone) = self.farewell(to) {
                 out.send.push((member.node, Item::Gone { group, to, gone }));

@@ -161,6 +161,22 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_was_removed_while_its_node_stood_still_is_told_though_everybody_sleeps() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        // It misses nobody afterwards, so it asks nobody where they stand.
+        let stands_still = trial.nodes.remove(&3).unwrap();
+        trial.ticks_until(20, |t| t.has(&Event::Suspected(NodeId(3))));
+        trial.node(1).change(GROUP, &[Step::Remove(m(3))]).unwrap();
+        trial.ticks_until(60, |t| {
+            t.status(2).members == Membership::of(&[m(1), m(2)]) && t.is_asleep()
+        });
+        trial.nodes.insert(3, stands_still);
+        trial.ticks_until(10, |t| t.events.contains(&(3, Event::Removed(GROUP))));
+        assert!(trial.is_asleep());
+    }
+
+    #[test]
     fn a_member_that_can_be_reached_is_told_at_once_that_it_was_removed() {
         let mut trial = Trial::new(3, 3);
         trial.led_by(1);

@@ -278,9 +278,13 @@ impl Groups {
         self.out.events.push(Event::Heard(node));
         let reachable = self.peers.reachable();
         for slot in 0..self.slots.len() {
-            let Some(group) = self.slots.at_mut(slot).filter(|group| shared(group)) else {
+            let Some(group) = self.slots.at_mut(slot) else {
                 continue;
             };
+            group.greet(node, &mut self.out);
+            if !shared(group) {
+                continue;
+            }
             let again = group.offer_again(node);
             if group.lacks_leader() {
                 group.lose_leader(&reachable);
