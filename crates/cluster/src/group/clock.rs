@@ -252,12 +252,12 @@ impl Group {
         }
     }
 
-    /// It asks for votes soon, if it is to ask: what was in vain until now may have been so for want of somebody who is
-    /// there now.
+    /// It asks for votes soon. Whoever asks for some, or has deposed it by a later term, lacks what it has and may never be elected. If
+    /// he is all the same, that is known before: a tick is longer than messages take.
     pub(super) fn hasten(&mut self) {
         self.attempts = 0;
-        let soon = self.late();
-        self.campaign_in = self.campaign_in.map(|ticks| ticks.min(soon));
+        let soon = 1 + self.late();
+        self.campaign_in = Some(self.campaign_in.map_or(soon, |ticks| ticks.min(soon)));
     }
 
     /// Spread over four ticks, so that ten thousand groups don't ask at once.

@@ -295,6 +295,25 @@ fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_bo
 }
 
 #[test]
+fn a_leader_that_was_deposed_by_one_that_cannot_be_elected_leads_again_soon() {
+    let mut trial = Trial::new(2, 2);
+    trial.led_by(1);
+    trial.cut(1, 2);
+    let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.settle();
+    trial.cuts.clear();
+    // The other one knows of no leader, and is a term ahead.
+    trial.node(2).suspect(NodeId(1));
+    let mut later = message(MessageType::MsgAppendResponse, trial.status(1).term + 1);
+    (later.reject, later.index) = (true, x);
+    let mut frame = FrameWriter::new(1);
+    frame.put(&Item::Raft(GROUP, later));
+    trial.deliver([(NodeId(2), NodeId(1), frame.finish())].into_iter());
+    assert_eq!(trial.status(1).leader, None);
+    trial.ticks_until(8, |t| t.leader() == Some(1) && t.status(2).committed > x);
+}
+
+#[test]
 fn a_learner_that_a_late_message_has_woken_finds_its_leader_again_though_that_one_sleeps() {
     let mut trial = Trial::new(2, 1);
     trial.led_by(1);

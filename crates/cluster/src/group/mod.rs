@@ -399,11 +399,13 @@ impl Group {
         // Errors are: a member that isn't one any more, and proposals without a leader, which don't come from peers.
         let asked = matches!(kind, MessageType::MsgRequestVote | MessageType::MsgRequestPreVote);
         let stands = (message.log_term, message.index);
+        let led = self.leads();
         let _ = self.raw.step(message);
         if kind == MessageType::MsgTimeoutNow {
             self.campaign_in = None;
         }
-        if asked && self.leader().is_none() && stands < (self.raw.store().last_term(), self.last()) {
+        let is_ahead = asked && stands < (self.raw.store().last_term(), self.last());
+        if self.leader().is_none() && (is_ahead || led) {
             self.hasten();
         }
         Ok(())
