@@ -4,7 +4,7 @@ use super::ledger::Ledger;
 use crate::cluster::network::{Network, Said};
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
-use broker::groups::catalog::{CatalogMember, Follower, OwnRequest, SharedCatalog};
+use broker::groups::catalog::{CatalogMember, Follower, Frame, OwnRequest, SharedCatalog};
 use broker::groups::{Hosted, Identity, Member, News};
 use bytes::Bytes;
 use catalog::View;
@@ -249,9 +249,10 @@ impl Node {
         });
     }
 
-    /// Rubbish arrives.
+    /// Rubbish arrives. What happens to be said well is none: nodes believe each other (decision 50).
     pub fn hear_rubbish(&self, from: u32, bytes: &Bytes) {
-        if let Some(running) = self.goes_on() {
+        let is_said_well = matches!(Frame::decode(bytes), Some(frame) if !matches!(frame, Frame::Ask { .. }));
+        if let Some(running) = self.goes_on().filter(|_| !is_said_well) {
             running.catalog.receive(NodeId(from), bytes);
         }
     }
