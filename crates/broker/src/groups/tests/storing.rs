@@ -95,7 +95,7 @@ fn a_sync_that_fails_takes_those_behind_it_along() {
     trio.bulk();
     trio.ticks(200);
     let vain = trio.bulk();
-    assert!((1..12 << 20).contains(&vain), "in twenty seconds: {vain}");
+    assert!((1..50 << 20).contains(&vain), "in twenty seconds: {vain}");
     trio.crash(lost, 1);
     trio.start(lost);
     trio.ticks(30);

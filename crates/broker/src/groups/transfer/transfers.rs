@@ -16,8 +16,10 @@ use storage::Position;
 const ARRIVED_BYTES: usize = 8 << 20;
 /// So many stores are under way at most: one is being written while the one before is being synced.
 const STORES: usize = 2;
-/// Ticks before contents are asked for again that could not be used, and bodies that could not be stored.
+/// Ticks before contents are asked for again that could not be used.
 const HOLD: u32 = 50;
+/// Ticks before bodies are asked for again that could not be stored.
+const PAUSE: u32 = 10;
 /// Ticks before bodies are looked for again that nobody could give.
 const REST: u32 = 600;
 
@@ -132,7 +134,7 @@ impl Transfers {
     /// Nothing of what came could be stored: the disk is full, or a sync has failed, which only another start mends. What comes
     /// next would come in vain as well, so it is asked for later, and meanwhile other groups may fetch.
     pub fn pause(&mut self) {
-        self.hold = HOLD;
+        self.hold = PAUSE;
         self.leave();
     }
 
