@@ -237,9 +237,9 @@ impl Group {
                 .any(|m| *m != self.me && serves(m))
     }
 
-    /// It knows nobody who leads it, and nobody will come by himself to tell. It knows of no membership with itself: it was added,
-    /// or removed, and what told it so may be lost. Or it has no vote to ask for, though there may be a leader (`chance`): a message
-    /// that came late woke it, and its leader sleeps.
+    /// It knows nobody who leads it, and nobody will come by himself to tell. It knows of no membership with itself: it was
+    /// added, or removed, and what told it so may be lost. Or it has no vote to ask for, though there may be a leader
+    /// (`chance`): a message that came late woke it, and its leader sleeps.
     fn is_lost(&self, chance: bool) -> bool {
         let mut members = self.membership().members();
         !self.removed && self.leader().is_none() && (chance || members.all(|m| m != self.me))
@@ -252,8 +252,8 @@ impl Group {
         }
     }
 
-    /// It asks for votes soon. Whoever asks for some, or has deposed it by a later term, lacks what it has and may never be elected. If
-    /// he is all the same, that is known before: a tick is longer than messages take.
+    /// It asks for votes soon. Whoever asks for some, or has deposed it by a later term, lacks what it has and may never be
+    /// elected. If he is all the same, that is known before: a tick is longer than messages take.
     pub(super) fn hasten(&mut self) {
         self.attempts = 0;
         let soon = 1 + self.late();

@@ -98,7 +98,8 @@ impl Group {
         self.say_farewell_to(|member| member != self.me, out);
     }
 
-    /// The peer is heard of anew. Whoever left from there while nothing was heard of it may sleep, and follow a leader that sleeps.
+    /// The peer is heard of anew. Whoever left from there while nothing was heard of it may sleep, and follow a leader that
+    /// sleeps.
     pub fn greet(&self, node: NodeId, out: &mut Out) {
         self.say_farewell_to(|member| member.node == node, out);
     }

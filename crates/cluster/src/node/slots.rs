@@ -102,8 +102,8 @@ impl Slots {
         }
     }
 
-    /// Visits the groups that are awake; those that have fallen asleep, or do so over it, leave the list. All that were visited may
-    /// have something to say then.
+    /// Visits the groups that are awake; those that have fallen asleep, or do so over it, leave the list. All that were
+    /// visited may have something to say then.
     pub fn each_awake(&mut self, mut visit: impl FnMut(&mut Group)) {
         let mut awake = std::mem::take(&mut self.awake);
         awake.retain(|&at| {
