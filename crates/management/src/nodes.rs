@@ -139,10 +139,12 @@ fn cluster_links(call: &Call<'_>) -> Value {
         .filter_map(|member| Some((member.name, member.is_running, member.links?)));
     let link = |(name, is_running, links): (String, bool, LinkFigures)| {
         let stats = json!({"send_bytes": links.sent_bytes, "recv_bytes": links.received_bytes});
+        let is_up = is_running && links.through.is_none();
         json!({
             "name": name, "peer_addr": links.host, "peer_port": links.port, "stats": stats,
-            "send_bytes": links.sent_bytes, "recv_bytes": links.received_bytes, "up": is_running,
+            "send_bytes": links.sent_bytes, "recv_bytes": links.received_bytes, "up": is_up,
             "round_trip_us": links.round_trip_us, "backlog_bytes": links.backlog_bytes, "dropped_frames": links.dropped_frames,
+            "through": links.through,
         })
     };
     links.map(link).collect()

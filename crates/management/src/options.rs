@@ -102,7 +102,7 @@ pub struct Options {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// It is this node, or there is a link with it.
+    /// It is this node, or there is a link with it, or a way through another node.
     pub is_running: bool,
     /// The links with it; `None` for this node itself.
     pub links: Option<LinkFigures>,
@@ -125,6 +125,8 @@ pub struct LinkFigures {
     pub backlog_bytes: u64,
     /// From the last heartbeat of the lane for work, in microseconds.
     pub round_trip_us: Option<u32>,
+    /// The name of the node that passes on clients' work for it, as there is no link.
+    pub through: Option<String>,
 }
 
 /// Asks nodes by name, each a question, and waits for their answers, for a second at the most; `None` for who says nothing.

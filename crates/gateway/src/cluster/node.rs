@@ -123,7 +123,18 @@ impl Cluster {
 
     /// All other members and the links with them.
     pub fn status(&self) -> Vec<PeerStatus> {
-        self.links.status()
+        let mut status = self.links.status();
+        let detours = self.work().map(|work| work.detours()).unwrap_or_default();
+        for (node, via) in detours {
+            let name = status
+                .iter()
+                .find(|peer| peer.id == via)
+                .map(|peer| peer.name.clone());
+            if let Some(peer) = status.iter_mut().find(|peer| peer.id == node) {
+                peer.through = name;
+            }
+        }
+        status
     }
 
     /// The members of the cluster, this node among them.

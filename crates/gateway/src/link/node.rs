@@ -105,6 +105,7 @@ impl Peer {
             name: self.name.to_string(),
             address: self.address().to_string(),
             lanes: self.lanes.iter().map(PeerLane::status).collect(),
+            through: None,
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct PeerStatus {
     pub address: String,
     /// Its lanes, in the order of [`Lane::ALL`].
     pub lanes: Vec<LaneStatus>,
+    /// The name of the node that passes on clients' work for it, if there is no link and another node has links with both.
+    pub through: Option<String>,
 }
 
 /// A lane of a peer. What is counted is counted since the peer is known here, over all links of the lane.

@@ -168,7 +168,8 @@ pub fn members(cluster: &Arc<Cluster>, own: &str) -> Members {
     let (cluster, own) = (Arc::clone(cluster), own.to_owned());
     let list = move || {
         let status = cluster.status();
-        let is_linked = |peer: &PeerStatus| peer.lanes.iter().any(|lane| lane.link.is_some());
+        let is_linked =
+            |peer: &PeerStatus| peer.through.is_some() || peer.lanes.iter().any(|lane| lane.link.is_some());
         let mut members: Vec<Member> = cluster
             .members()
             .into_iter()
@@ -215,6 +216,7 @@ fn figures(peer: &PeerStatus, port: u16) -> LinkFigures {
             .filter_map(|lane| Some(lane.link?.backlog_bytes as u64))
             .sum(),
         round_trip_us: work.and_then(|lane| lane.link?.round_trip_us),
+        through: peer.through.clone(),
     }
 }
 

@@ -8,6 +8,8 @@
 //!   4 alarm  the node's alarm u8: 0 none, 1 memory, 2 disk, 3 both, 4 the log has no room, 5 the log failed
 //! ```
 //!
+//! What is said about detours has the same version and other kinds: `passed`.
+//!
 //! How long a frame may be is the lane's matter, and is asked before it costs memory; what is in it is read by
 //! [`crate::groups::handle::Frame::get`]. The bytes of blocks stand before what is said
 //! ([`crate::groups::handle::Parts`]).
@@ -19,7 +21,7 @@ use model::{Block, QueueId};
 use queue::encoding::{Input, put};
 use std::sync::Arc;
 
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 
 const UP: u8 = 1;
 const DOWN: u8 = 2;

@@ -4,7 +4,8 @@
 //! A client's node has a [`Handle`](crate::groups::handle::Handle) of the queue, made when a client needs it (`away`, one set
 //! for each other node in `reached`); the queue's home node has [`Sessions`](crate::groups::handle::Sessions) in front of it,
 //! made when a node opens one (`served`). These are the ones of replicated queues: here the home node leads for as long as it
-//! runs, and each of its starts is a term. What they say to each other goes over links in an envelope (`frame`).
+//! runs, and each of its starts is a term. What they say to each other goes over links in an envelope (`frame`), or through a
+//! third node where there is no link (`ways`, `detours`, `passed`).
 //!
 //! Nodes tell each other of their alarms, too (`alarm`).
 //!
@@ -13,14 +14,17 @@
 
 mod alarm;
 mod away;
+mod detours;
 mod frame;
 mod numbers;
 mod parked;
+mod passed;
 mod reached;
 mod served;
 #[cfg(test)]
 mod tests;
 mod turned;
+mod ways;
 
 use super::Queue;
 use super::remote::{Peers, Remote};
@@ -29,9 +33,11 @@ use crate::groups::handle::{Budget, Sessions};
 use crate::groups::{NodeId, RejectedFrames};
 use alarm::OwnAlarm;
 use bytes::Bytes;
+use detours::Detours;
 pub use frame::Envelope;
 use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId};
 use parked::Parked;
+use passed::OfDetours;
 use queue::NodeConsumer;
 use reached::Reached;
 use served::Served;
@@ -39,6 +45,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use ways::Ways;
 
 /// What other nodes together may send to this node's queues beyond their first credits and what has an answer, in bytes.
 const BUDGET: u64 = 256 << 20;
@@ -98,7 +105,7 @@ struct Here {
     incarnation: Incarnation,
     /// Which of its starts this is: the term of its queues.
     start: u64,
-    links: Arc<dyn WorkLinks>,
+    ways: Ways,
     existing: Weak<dyn Existing>,
     /// How many handles have been made.
     handles: AtomicU64,
@@ -107,6 +114,10 @@ struct Here {
 }
 
 impl Here {
+    fn node(&self) -> NodeId {
+        node_of(self.incarnation)
+    }
+
     fn version(&self) -> u64 {
         self.existing.upgrade().map_or(0, |existing| existing.version())
     }
@@ -117,7 +128,7 @@ impl Here {
     }
 
     fn send(&self, to: NodeId, envelope: &Envelope) {
-        self.links.work(to, envelope.encode());
+        self.ways.work(to, envelope.encode());
     }
 
     /// See [`crate::groups::handle::Handle::after`].
@@ -161,7 +172,7 @@ impl Work {
             here: Arc::new(Here {
                 incarnation: incarnation(node, start),
                 start,
-                links,
+                ways: Ways::new(node, start, links),
                 existing,
                 handles: AtomicU64::new(0),
                 void_below: AtomicU64::new(0),
@@ -177,6 +188,16 @@ impl Work {
 
     /// The link with a node works from now on; `start` is the number of its start.
     pub fn up(&self, node: NodeId, start: u64) {
+        self.change(|detours, orders| detours.up(node, start, orders));
+    }
+
+    /// The link with a node is lost, and with it what was under way.
+    pub fn down(&self, node: NodeId) {
+        self.change(|detours, orders| detours.down(node, orders));
+    }
+
+    /// There is a way to a node; `start` is the number of its start.
+    fn reached(&self, node: NodeId, start: u64) {
         if u64::from(node.0) >= 1 << NODE_BITS || start == 0 || start >= 1 << (u64::BITS - NODE_BITS) {
             tracing::error!(
                 area = "cluster",
@@ -202,8 +223,8 @@ impl Work {
         }
     }
 
-    /// The link with a node is lost, and with it what was under way.
-    pub fn down(&self, node: NodeId) {
+    /// There is none any more, and what was under way is lost.
+    fn lost(&self, node: NodeId) {
         let Some(known) = self.known(node) else { return };
         known.down();
         self.parked().forget(node);
@@ -222,8 +243,16 @@ impl Work {
         }
     }
 
-    /// A node says this. What is no frame of this version is passed over, with a line of log.
+    /// A node says this over its link. What is no frame of this version is passed over, with a line of log.
     pub fn receive(&self, from: NodeId, bytes: Vec<u8>) {
+        match OfDetours::is(&bytes) {
+            true => self.receive_on_detour(from, bytes),
+            false => self.receive_from(from, bytes),
+        }
+    }
+
+    /// The same, whichever way it came.
+    fn receive_from(&self, from: NodeId, bytes: Vec<u8>) {
         let Some(known) = self.known(from).filter(|known| known.is_up()) else {
             return;
         };
@@ -261,6 +290,7 @@ impl Work {
 
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&self) {
+        self.change(Detours::tick);
         if let Some(reason) = self.alarm.tick() {
             self.say_alarm(Some(reason));
         }
@@ -427,12 +457,12 @@ impl Peers for Work {
             address: address.into(),
             block: Arc::new(builder.finish(false, Default::default())),
         };
-        self.here.links.spare(node_of(whose), reply.encode());
+        self.here.ways.spare(node_of(whose), reply.encode());
     }
 }
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "work of node {}", node_of(self.here.incarnation).0)
+        write!(f, "work of node {}", self.here.node().0)
     }
 }
