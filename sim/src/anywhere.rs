@@ -1,6 +1,7 @@
 //! A classic queue through other nodes: clients of two nodes publish to it, consume and get from it while links break and lose
 //! frames, while its home node's power is cut at any write, and while nodes start again. What was confirmed is there, nothing is
-//! there twice, everybody is answered, and an acknowledgement counts for nothing but its message.
+//! there twice, everybody is answered, and an acknowledgement counts for nothing but its message. On half of the seeds the two
+//! have a link with each other now and then, through which each reaches the queue if it has no link of its own.
 
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
@@ -10,7 +11,7 @@ use broker::{Answer, ChannelId, ConsumerSettings, Delivery, Disposal, Event, Out
 use bytes::Bytes;
 use cluster::Settings;
 use model::properties::Properties;
-use model::{BlockBuilder, ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
+use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, Ranges, RouteBuf, Seq};
 use queue::{Request, store};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -129,6 +130,10 @@ pub struct Anywhere {
     /// The power fails soon.
     fails: bool,
     clients: Vec<Clients>,
+    /// The two nodes of clients have a link with each other now and then.
+    bridges: bool,
+    /// They have one.
+    bridged: bool,
     numbers: u64,
     persistent: BTreeSet<Id>,
     confirmed: BTreeSet<Id>,
@@ -136,10 +141,11 @@ pub struct Anywhere {
     accepted: BTreeSet<Id>,
     /// What was delivered as for the first time, in which start of the home node.
     seen: BTreeMap<Id, u64>,
-    /// What was confirmed, and lasts, when the home node's power failed last: what was delivered of the rest may be sent again.
-    safe: BTreeSet<Id>,
-    /// How often links broke, the home node started again, publishes were refused, and late acknowledgements came.
-    pub counts: [u64; 4],
+    /// What was confirmed, and lasts, when a start of the home node began: what was delivered of the rest may be sent again.
+    safe: BTreeMap<u64, BTreeSet<Id>>,
+    /// How often links broke, the home node started again, publishes were refused, late acknowledgements came, and something was
+    /// published through the other node.
+    pub counts: [u64; 5],
 }
 
 fn clients(node: NodeId, start: u64, wire: &Arc<Wire>) -> Clients {
@@ -198,6 +204,8 @@ pub fn run(seed: u64, told: bool) -> Result<Anywhere, String> {
         starts: 0,
         fails: false,
         clients: CLIENTS.map(|node| clients(node, 1, &wire)).into(),
+        bridges: seed % 2 == 1,
+        bridged: false,
         wire,
         numbers: 0,
         persistent: BTreeSet::new(),
@@ -205,8 +213,8 @@ pub fn run(seed: u64, told: bool) -> Result<Anywhere, String> {
         refused: BTreeSet::new(),
         accepted: BTreeSet::new(),
         seen: BTreeMap::new(),
-        safe: BTreeSet::new(),
-        counts: [0; 4],
+        safe: BTreeMap::new(),
+        counts: [0; 5],
     };
     run.start()?;
     for _ in 0..150 + run.random.below(250) {
@@ -273,7 +281,8 @@ impl Anywhere {
         self.hear()?;
         self.tell(|| "home ends".to_owned());
         self.counts[1] += 1;
-        self.safe = self.confirmed.intersection(&self.persistent).copied().collect();
+        let safe = self.confirmed.intersection(&self.persistent).copied().collect();
+        self.safe.insert(self.starts + 1, safe);
         (0..CLIENTS.len()).for_each(|at| self.cut(at));
         let power = self.random.chance() || self.files.is_off();
         let seed = self.random.bits();
@@ -305,19 +314,46 @@ impl Anywhere {
             return;
         }
         self.counts[0] += 1;
-        let node = clients.node;
+        let ends = [clients.node, HOME];
         self.wire
             .lock()
-            .retain(|(from, to, _)| *from != node && *to != node);
+            .retain(|(from, to, _)| !ends.contains(from) || !ends.contains(to));
+        let node = clients.node;
         clients.work.down(HOME);
         if let Some(home) = &self.home {
             until_power_cut(|| home.work.down(node));
         }
     }
 
+    /// The two nodes of clients have a link.
+    fn bridge(&mut self) {
+        if !self.bridges || std::mem::replace(&mut self.bridged, true) {
+            return;
+        }
+        self.tell(|| "clients are linked".to_owned());
+        let (one, other) = (&self.clients[0], &self.clients[1]);
+        one.work.up(other.node, other.start);
+        other.work.up(one.node, one.start);
+    }
+
+    /// They have none any more.
+    fn divide(&mut self) {
+        if !std::mem::take(&mut self.bridged) {
+            return;
+        }
+        self.tell(|| "clients are cut off from each other".to_owned());
+        self.wire
+            .lock()
+            .retain(|(from, to, _)| *from == HOME || *to == HOME);
+        let (one, other) = (&self.clients[0], &self.clients[1]);
+        one.work.down(other.node);
+        other.work.down(one.node);
+    }
+
     /// The node of some clients starts again.
     fn restart(&mut self, at: usize) {
         self.cut(at);
+        self.divide();
         let (node, start, published) = {
             let gone = &self.clients[at];
             (gone.node, gone.start + 1, gone.published)
@@ -338,6 +374,8 @@ impl Anywhere {
             41..=44 => self.cut(at),
             45..=54 => self.link(at),
             55 => self.restart(at),
+            60 | 61 => self.bridge(),
+            62 if self.random.chance() => self.divide(),
             56 if self.home.is_some() => {
                 let call = 1 + self.random.below(40);
                 self.files.fail_at(call, Fault::PowerCut);
@@ -365,6 +403,8 @@ impl Anywhere {
         let now = self.home.as_ref().map(|home| home.alone.node.now());
         let clients = &mut self.clients[at];
         let Some(queue) = clients.queue() else { return };
+        let mut ways = clients.work.detours().into_iter();
+        self.counts[4] += u64::from(ways.any(|(node, _)| node == HOME));
         let mut block = BlockBuilder::default();
         let first = clients.published + 1;
         clients.published += count;
@@ -489,48 +529,73 @@ impl Anywhere {
             }
         }
         for _ in 0..frames {
-            self.arrive();
+            self.arrive()?;
         }
         if self.home.is_some() && self.files.is_off() {
             self.end()?;
         }
         if self.home.is_none() && self.random.below(3) == 0 {
+            // What has arrived is of an earlier start.
+            self.hear()?;
             self.start()?;
         }
         self.hear()
     }
 
     /// One frame arrives, or is lost.
-    fn arrive(&mut self) {
+    fn arrive(&mut self) -> Result<(), String> {
         let Some((from, to, bytes)) = self.wire.lock().pop_front() else {
-            return;
+            return Ok(());
         };
-        if self.random.below(200) == 0 {
-            return;
-        }
-        let found = self
-            .clients
-            .iter()
-            .find(|it| [from, to].contains(&it.node) && it.linked);
-        match (found, &self.home) {
-            (Some(_), Some(home)) if to == HOME => {
-                until_power_cut(|| home.work.receive(from, bytes.into()));
-            }
-            (Some(clients), _) if to == clients.node => clients.work.receive(from, bytes.into()),
-            _ => {}
+        match self.random.below(200) == 0 {
+            true => Ok(()),
+            false => self.deliver(from, to, bytes.into()),
         }
     }
 
-    fn hear(&mut self) -> Result<(), String> {
-        for at in 0..self.clients.len() {
-            let mut events = Vec::new();
-            self.clients[at].outbox.take_now(&mut events);
-            events.into_iter().try_for_each(|event| self.hears(at, event))?;
+    fn deliver(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) -> Result<(), String> {
+        let client = |node| self.clients.iter().position(|it| it.node == node);
+        let (sender, receiver) = (client(from), client(to));
+        let is_there = match (sender, receiver) {
+            (Some(at), None) | (None, Some(at)) => self.clients[at].linked,
+            _ => self.bridged,
+        };
+        match (receiver, &self.home) {
+            (Some(at), _) if is_there => {
+                let start = self.heard_start(at);
+                self.clients[at].work.receive(from, bytes);
+                if start != self.starts {
+                    self.hear_at(at, start)?;
+                }
+            }
+            (None, Some(home)) if is_there => drop(until_power_cut(|| home.work.receive(from, bytes))),
+            _ => {}
         }
         Ok(())
     }
 
-    fn hears(&mut self, at: usize, event: Event) -> Result<(), String> {
+    /// The start of the home node that a node of clients knows of. What an earlier one has said may still be on its way through
+    /// the other node when the next one runs.
+    fn heard_start(&self, at: usize) -> u64 {
+        let work = &self.clients[at].work;
+        let runs = |start: &u64| work.runs(Incarnation(start << 16 | u64::from(HOME.0)));
+        (1..=self.starts).rev().find(runs).unwrap_or(self.starts)
+    }
+
+    fn hear(&mut self) -> Result<(), String> {
+        (0..self.clients.len()).try_for_each(|at| self.hear_at(at, self.starts))
+    }
+
+    /// Clients of a node hear what this start of the home node has said.
+    fn hear_at(&mut self, at: usize, start: u64) -> Result<(), String> {
+        let mut events = Vec::new();
+        self.clients[at].outbox.take_now(&mut events);
+        events
+            .into_iter()
+            .try_for_each(|event| self.hears(at, event, start))
+    }
+
+    fn hears(&mut self, at: usize, event: Event, start: u64) -> Result<(), String> {
         self.tell(|| format!("{:?} hears {event:?}", self.clients[at].node));
         let clients = &mut self.clients[at];
         let node = clients.node.0;
@@ -563,14 +628,14 @@ impl Anywhere {
                 if let Some(queue) = clients.queue() {
                     queue.submit(QUEUE, Request::Flow { consumer, bytes });
                 }
-                self.given(at, Some(consumer), &delivery)?;
+                self.given(at, Some(consumer), &delivery, start)?;
             }
             Event::Answer { question, answer, .. } => {
                 if !clients.asked.remove(&question.0) {
                     return Err(format!("{question:?} of {node} is answered twice"));
                 }
                 if let Some(Answer::Got { delivery, .. }) = answer {
-                    self.given(at, None, &delivery)?;
+                    self.given(at, None, &delivery, start)?;
                 }
             }
             _ => {}
@@ -578,7 +643,13 @@ impl Anywhere {
         Ok(())
     }
 
-    fn given(&mut self, at: usize, consumer: Option<ConsumerId>, delivery: &Delivery) -> Result<(), String> {
+    fn given(
+        &mut self,
+        at: usize,
+        consumer: Option<ConsumerId>,
+        delivery: &Delivery,
+        start: u64,
+    ) -> Result<(), String> {
         for seq in delivery.seqs.iter() {
             let body = delivery.block.message((seq - delivery.base) as usize).body;
             let text = String::from_utf8_lossy(body);
@@ -588,8 +659,10 @@ impl Anywhere {
             if delivery.redelivered {
                 continue;
             }
-            let before = self.seen.insert(id, self.starts);
-            if before.is_some_and(|start| start == self.starts || self.safe.contains(&id)) {
+            let seen = self.seen.entry(id).or_insert(0);
+            let (one, other) = (start.min(*seen), start.max(*seen));
+            *seen = other;
+            if one == other || one > 0 && self.safe.get(&other).is_some_and(|safe| safe.contains(&id)) {
                 return Err(format!("{id:?} comes as for the first time once more"));
             }
         }
@@ -608,6 +681,12 @@ impl Anywhere {
         for at in 0..CLIENTS.len() {
             self.cut(at);
             self.link(at);
+        }
+        if self.bridges && self.random.chance() {
+            // This one reaches the queue through the other one, and no other way.
+            self.divide();
+            self.bridge();
+            self.cut(1);
         }
         let mut waits = 0;
         while self
@@ -642,6 +721,7 @@ impl Anywhere {
             }
             self.settle_down()?;
         }
+        self.wait_for_returns()?;
         let left = self.drain()?;
         self.judge(&left)?;
         for _ in 0..IDLE {
@@ -655,12 +735,26 @@ impl Anywhere {
         Ok(())
     }
 
+    /// Through a detour, which is there some time after the link is lost, what is held goes back later than the queue could be
+    /// read: it stands where it stood, but who reads is beyond that. A node that has nothing any more needs no handle.
+    fn wait_for_returns(&mut self) -> Result<(), String> {
+        let mut waits = 0;
+        while self.bridged && self.clients.iter().any(|it| it.work.counts().0 > 0) {
+            self.settle_down()?;
+            waits += 1;
+            if waits > SERVES_WITHIN {
+                return Err("what was given back is still held".to_owned());
+            }
+        }
+        Ok(())
+    }
+
     /// A turn in which everything arrives and everything is synced.
     fn settle_down(&mut self) -> Result<(), String> {
         self.turn(0)?;
         loop {
             while !self.wire.lock().is_empty() {
-                self.arrive_surely();
+                self.arrive_surely()?;
             }
             let home = self.home.as_ref().ok_or("the home node is gone")?;
             let stepped = until_power_cut(|| home.world.step()) == Some(true);
@@ -670,14 +764,9 @@ impl Anywhere {
         }
     }
 
-    fn arrive_surely(&mut self) {
+    fn arrive_surely(&mut self) -> Result<(), String> {
         let next = self.wire.lock().pop_front();
-        if let (Some((from, to, bytes)), Some(home)) = (next, &self.home) {
-            match self.clients.iter().find(|it| it.node == to) {
-                Some(clients) => clients.work.receive(from, bytes.into()),
-                None => home.work.receive(from, bytes.into()),
-            }
-        }
+        next.map_or(Ok(()), |(from, to, bytes)| self.deliver(from, to, bytes.into()))
     }
 
     /// All that is in the queue, in order.

@@ -12,7 +12,7 @@ fn whatever_becomes_of_links_and_nodes_a_queue_elsewhere_keeps_what_it_confirmed
     let one = std::env::var("SIM_SEED").ok().and_then(|seed| seed.parse().ok());
     let first = one.unwrap_or(number("SIM_FIRST", 1));
     let count = one.map_or(number("SIM_SEEDS", 400), |_| 1);
-    let mut counts = [0; 4];
+    let mut counts = [0; 5];
     for seed in first..first + count {
         let run =
             sim::anywhere::run(seed, one.is_some()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
@@ -21,7 +21,9 @@ fn whatever_becomes_of_links_and_nodes_a_queue_elsewhere_keeps_what_it_confirmed
             .zip(run.counts)
             .for_each(|(sum, more)| *sum += more);
     }
-    println!("{counts:?} links broken, starts again, refusals, late acknowledgements");
+    println!(
+        "{counts:?} links broken, starts again, refusals, late acknowledgements, publishes through a third node"
+    );
     assert!(
         count < 400 || counts.iter().all(|count| *count > 100),
         "{counts:?}"
