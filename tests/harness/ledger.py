@@ -77,6 +77,11 @@ class Ledger:
         for publisher, number in sorted(self.confirmed[queue] - self.acked[queue] - seen):
             self.lost.append(f"{queue}: message {number} of publisher {publisher} was confirmed, never acknowledged, and is gone")
 
+    def begins_anew(self, queue: str, safe: set[tuple[int, int]]) -> None:
+        """The queue's node was killed, and starts again. What it gave before and had not confirmed may never have been on its disk: the node
+        of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time."""
+        self.given[queue] &= safe
+
     def forget(self) -> None:
         """After a drain and a clean restart nothing may come back, so nothing needs to be remembered."""
         self.queues_of.clear()

@@ -322,12 +322,12 @@ fn a_learner_that_a_late_message_has_woken_finds_its_leader_again_though_that_on
     trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
     trial.ticks_until(60, |t| t.status(2).last == t.status(1).last && t.is_asleep());
     let is_heartbeat = |item: &&Item| matches!(item, Item::Raft(_, message) if message.get_msg_type() == MessageType::MsgHeartbeat);
-    let said = trial
+    let mut said = trial
         .said
         .iter()
         .filter(|(_, to, _)| *to == 2)
         .map(|(_, _, item)| item);
-    let late = said.filter(is_heartbeat).next_back().unwrap().clone();
+    let late = said.rfind(is_heartbeat).unwrap().clone();
     let mut frame = FrameWriter::new(1);
     frame.put(&late);
     // What it answers would wake its leader, and is lost.
