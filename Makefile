@@ -20,7 +20,8 @@ endif
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
 	cd ui && npm ci --loglevel error --engine-strict --no-audit --no-fund --no-progress && touch node_modules/.package-lock.json
 
-ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
+# The tests install these packages once more, which is no reason to build the pages and the program again.
+ui/dist/index.html: ui/package-lock.json $(UI_SOURCES) | ui/node_modules/.package-lock.json
 	cd ui && npm run --silent build
 
 help: ## list these commands
