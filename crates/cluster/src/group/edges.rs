@@ -277,14 +277,20 @@ fn a_proposal_is_told_its_index_also_among_others_of_the_turn_and_behind_a_chang
     assert_eq!(told, [2, 3, 5].map(|n| (n, text(n))));
 }
 
-#[test]
-fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_both_sleep() {
+/// Node 1 leads, node 2 learns from it and has everything, and both sleep.
+fn with_learner() -> Trial {
     let mut trial = Trial::new(2, 1);
     trial.led_by(1);
     let new = Recovered::new_group(m(2), Membership::of(&[m(1)]));
     trial.node(2).open(GROUP, new).unwrap();
     trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
     trial.ticks_until(60, |t| t.status(2).last == t.status(1).last && t.is_asleep());
+    trial
+}
+
+#[test]
+fn a_learner_that_its_leader_alone_did_not_hear_for_a_while_catches_up_though_both_sleep() {
+    let mut trial = with_learner();
     trial.cuts.insert((2, 1));
     trial.ticks_until(60, |t| t.has(&Event::Suspected(NodeId(2))));
     let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
@@ -315,12 +321,7 @@ fn a_leader_that_was_deposed_by_one_that_cannot_be_elected_leads_again_soon() {
 
 #[test]
 fn a_learner_that_a_late_message_has_woken_finds_its_leader_again_though_that_one_sleeps() {
-    let mut trial = Trial::new(2, 1);
-    trial.led_by(1);
-    let new = Recovered::new_group(m(2), Membership::of(&[m(1)]));
-    trial.node(2).open(GROUP, new).unwrap();
-    trial.node(1).change(GROUP, &[Step::Learner(m(2))]).unwrap();
-    trial.ticks_until(60, |t| t.status(2).last == t.status(1).last && t.is_asleep());
+    let mut trial = with_learner();
     let is_heartbeat = |item: &&Item| matches!(item, Item::Raft(_, message) if message.get_msg_type() == MessageType::MsgHeartbeat);
     let mut said = trial
         .said
