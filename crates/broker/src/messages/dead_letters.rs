@@ -5,8 +5,8 @@
 //! where it died, and is published again later. Nothing of it is kept here meanwhile.
 //!
 //! What exchanges keep goes on from here as well: messages whose delay is over, and those that other nodes have sent to a
-//! deduplication exchange, for the node that remembers what has passed it. These wait as long as this node must not believe its
-//! copy of what exists: they were published after whatever their publisher knows to be bound.
+//! deduplication exchange, for the node that remembers what has passed it. These wait here, in their order, as long as this node
+//! must not believe its copy of what exists: they were published after whatever their publisher knows to be bound.
 //!
 //! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
@@ -21,7 +21,7 @@ use crate::node::paging::{Found, Nearby, Paged, Unread};
 use crate::queues::{DeadLetters, Queue};
 use crate::topology::caches::{Caches, Passed};
 use crate::worker::{Mailbox, Worker};
-use catalog::{Envelope, Exchange, NodeId, QueueKind, View};
+use catalog::{Answer, Envelope, Exchange, NodeId, QueueKind, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Value;
 use model::{
@@ -32,7 +32,7 @@ use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
 use queue::{DropReason, Request};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
@@ -49,6 +49,8 @@ enum Job {
     Publish(DeadLetters),
     /// Confirms have come.
     Look,
+    /// This node may believe its copy of what exists again, or has waited for that long enough to ask once more.
+    Route,
 }
 
 /// The thread, and the way to it.
@@ -71,6 +73,8 @@ impl DeadLetterPublisher {
             waker,
             open: HashMap::new(),
             sent: HashMap::new(),
+            unrouted: VecDeque::new(),
+            mailbox: self.worker.mailbox(),
             next_block: 1,
             next: 1,
             logged: HashSet::new(),
@@ -80,8 +84,9 @@ impl DeadLetterPublisher {
         let world = &broker.node().world;
         self.worker
             .start(world.as_ref(), "dead-letters", move |job| match job {
-                Job::Publish(letters) => publishing.publish(letters),
+                Job::Publish(letters) => publishing.take(letters),
                 Job::Look => publishing.look(),
+                Job::Route => publishing.route(),
             })
     }
 
@@ -115,6 +120,9 @@ struct Publishing {
     open: HashMap<u64, Open>,
     /// What waits for the confirm of a block by a queue. One that is told twice is not found again.
     sent: HashMap<(u64, QueueId), Sent>,
+    /// What others have sent to deduplication exchanges and must not be routed yet, in order.
+    unrouted: VecDeque<DeadLetters>,
+    mailbox: Mailbox<Job>,
     /// The confirm number of the next block.
     next_block: u64,
     next: u64,
@@ -210,6 +218,36 @@ impl Publishing {
         }
     }
 
+    fn take(&mut self, letters: DeadLetters) {
+        match letters.queue.kind == QueueKind::Deduplication {
+            true => {
+                self.unrouted.push_back(letters);
+                // Else the answer is under way.
+                if self.unrouted.len() == 1 {
+                    self.route();
+                }
+            }
+            false => self.publish(letters),
+        }
+    }
+
+    /// Publishes what waits, if it may be routed now; otherwise once it may.
+    fn route(&mut self) {
+        let Some(broker) = self.broker.upgrade() else {
+            return;
+        };
+        match broker.shared_catalog().filter(|shared| !shared.is_fresh()) {
+            Some(shared) => {
+                let mailbox = self.mailbox.clone();
+                let known = Box::new(|| Ok(Answer::Done));
+                shared.read(known, Box::new(move |_| mailbox.send(Job::Route)));
+            }
+            None => std::mem::take(&mut self.unrouted)
+                .into_iter()
+                .for_each(|letters| self.publish(letters)),
+        }
+    }
+
     fn publish(&mut self, letters: DeadLetters) {
         let Some(broker) = self.broker.upgrade() else {
             return;
@@ -291,12 +329,6 @@ impl Publishing {
             now,
             ..
         } = *round;
-        if letters.queue.kind == QueueKind::Deduplication && broker.is_stale() {
-            if let Some(open) = self.open.get_mut(&round.number) {
-                open.postpone(seq);
-            }
-            return;
-        }
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
             return;
         };

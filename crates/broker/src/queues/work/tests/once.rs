@@ -2,8 +2,11 @@
 //! clients of both.
 
 use super::*;
-use crate::DeclareExchange;
+use crate::groups::catalog::CatalogLinks;
+use crate::groups::{Identity, Links};
 use crate::session::declare::Binding;
+use crate::{DeclareExchange, Sharing};
+use cluster::{GroupId, Groups, MemberId, Membership, Settings};
 use model::X_DEDUPLICATION_HEADER;
 use model::table::Table;
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +190,51 @@ fn delayed_messages_of_another_node_come_once_and_are_refused_while_it_cannot_be
     let last = Table::new().with(model::X_DELAY, 2);
     publish(&pair.away, "later", &last, "last", 4);
     assert!(pair.all_until("last").is_empty());
+}
+
+struct Nowhere;
+
+impl Links for Nowhere {
+    fn send(&self, _: NodeId, _: Bytes) {}
+
+    fn bulk(&self, _: NodeId, _: Bytes) {}
+}
+
+impl CatalogLinks for Nowhere {
+    fn send(&self, _: NodeId, _: Bytes) {}
+}
+
+#[test]
+fn what_waits_until_its_node_may_believe_what_exists_goes_on_before_what_comes_then() {
+    let pair = with(once());
+    let broker = &pair.home.broker;
+    let me = MemberId::first(HOME);
+    let groups = broker.replicate(Groups::new(HOME, 1, Settings::default()), Arc::new(Nowhere));
+    let shared = broker.share_catalog(Sharing {
+        groups: groups.clone(),
+        links: Arc::new(Nowhere),
+        identity: Identity {
+            group: GroupId(1),
+            me,
+            members: Membership::of(&[me]),
+        },
+        peers: Vec::new(),
+    });
+    pair.link();
+    assert!(broker.is_stale());
+    let same = Table::new().with(X_DEDUPLICATION_HEADER, "same");
+    publish(&pair.away, ONCE, &same, "first", 1);
+    pair.told("a confirm", confirms(1));
+    let until = Instant::now() + LIMIT;
+    while broker.is_stale() {
+        assert!(Instant::now() < until, "nobody decides");
+        groups.tick();
+        shared.tick();
+        std::thread::yield_now();
+    }
+    publish(&pair.away, ONCE, &same, "second", 2);
+    publish(&pair.away, ONCE, &Table::new(), "last", 3);
+    assert_eq!(pair.all_until("last"), ["first"]);
 }
 
 /// Clients of both nodes publish few keys again and again while their link breaks and, on some seeds, the power of the exchange's
