@@ -124,6 +124,8 @@ def test_an_exchange_knows_after_a_restart_what_it_has_on_disk(name, persistence
     channel.confirm_delivery()
     declare_exchange(channel, name, x_cache_persistence=persistence)
     publish(channel, name, "", b"1", "a")
+    # What is still on its way when its node stops passes then, and the exchange knows it again.
+    until(lambda: channel.queue_declare(name, passive=True).method.message_count == 1)
     control("restart")
     channel = connect().channel()
     channel.confirm_delivery()

@@ -156,13 +156,13 @@ def test_who_publishes_faster_than_it_may_is_slowed_down(api, place, kind):
         start = time.monotonic()
         for _ in range(600):
             channel.basic_publish("", "q", b"x")
-        assert 0.4 < time.monotonic() - start < 5
+        assert 0.4 < time.monotonic() - start < 60
         assert api.delete(f"/{kind}-limits/{place}/max-message-rate").status == 204
         assert api.put(f"/{kind}-limits/{place}/max-byte-rate", {"value": 100_000}).status == 204
         start = time.monotonic()
         for _ in range(5):
             channel.basic_publish("", "q", bytes(10_000))
-        assert 0.3 < time.monotonic() - start < 5
+        assert 0.3 < time.monotonic() - start < 60
     assert api.put(f"/{kind}-limits/{place}/max-byte-rate", {"value": 0}).status == 400
 
 

@@ -1,5 +1,6 @@
-//! Three or five nodes with one catalog, in one thread: clients on each declare, delete, bind and read, while frames are late
-//! and lost, processes are killed and stand still, disks lose what was not synced or everything, and clocks run apart.
+//! Three or five nodes with one catalog, in one thread: clients on each declare, delete, bind, import and read, and nodes begin
+//! runs and are drained, while frames are late and lost, processes are killed and stand still, disks lose what was not synced
+//! or everything, and clocks run apart.
 //!
 //! What must hold stands in [`ledger`]: each request is decided once, every node is told the same in the same order, what
 //! anybody was told is seen by all who ask afterwards, and everything has its answer in time. Within [`SERVICE`] of the last
@@ -10,14 +11,15 @@ pub mod ledger;
 mod node;
 
 use crate::cluster::network::{Network, Weather};
-use broker::groups::catalog::TIMEOUT_MS;
+use broker::groups::catalog::{TIMEOUT_MS, timeout_ms};
 use catalog::shared::{Said, Sender};
 use catalog::{
-    Answer, DeclareExchange, DeclareQueue, Destination, Incarnation, Name, NodeConnection, Request,
+    Answer, DeclareExchange, DeclareQueue, Destination, Incarnation, NodeConnection, Request, View,
     WantedBinding,
 };
 use cluster::{MemberId, Step};
 use ledger::{Counts, Ledger};
+use model::ConnectionId;
 use model::table::Table;
 use node::Node;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,8 +54,8 @@ struct Client {
 }
 
 struct Busy {
-    /// When it asked, by its node's clock.
-    asked_ms: u64,
+    /// When it has an answer at the latest, by its node's clock.
+    until_ms: u64,
     answered: Arc<Mutex<Option<Said>>>,
 }
 
@@ -207,7 +209,7 @@ impl World {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .is_some();
-            if !is_answered && clock > busy.asked_ms + TIMEOUT_MS + SLACK_MS {
+            if !is_answered && clock > busy.until_ms {
                 let what = format!("node {}: a request has had no answer for too long", node + 1);
                 self.ledger.violated(what);
             }
@@ -237,7 +239,7 @@ impl World {
         let number = self.asked.entry(sender).or_default();
         *number += 1;
         let (number, ledger) = (*number, self.ledger.clone());
-        let busy = self.busy(node);
+        let busy = self.busy(node, timeout_ms(&request));
         let answered = busy.answered.clone();
         self.clients[client].busy = Some(busy);
         let Some(running) = self.nodes[node].goes_on() else {
@@ -252,9 +254,9 @@ impl World {
         );
     }
 
-    fn busy(&self, node: usize) -> Busy {
+    fn busy(&self, node: usize, timeout_ms: u64) -> Busy {
         Busy {
-            asked_ms: self.nodes[node].clock_ms(),
+            until_ms: self.nodes[node].clock_ms() + timeout_ms + SLACK_MS,
             answered: Arc::default(),
         }
     }
@@ -262,7 +264,7 @@ impl World {
     fn read(&mut self, client: usize) {
         let node = self.clients[client].node;
         let (ledger, floor) = (self.ledger.clone(), self.ledger.floor());
-        let busy = self.busy(node);
+        let busy = self.busy(node, TIMEOUT_MS);
         let answered = busy.answered.clone();
         self.clients[client].busy = Some(busy);
         let Some(running) = self.nodes[node].goes_on() else {
@@ -291,12 +293,18 @@ impl World {
     }
 
     fn some_request(&mut self, node: usize) -> Request {
-        let vhost: Name = VHOST.into();
-        let queue = QUEUES[self.random.below(QUEUES.len() as u64) as usize];
-        let by = NodeConnection::of_node(Incarnation {
-            node: catalog::NodeId(node as u64 + 1),
-            number: self.nodes[node].start,
-        });
+        match self.random.below(14) {
+            0..=8 => self.about_a_queue(node),
+            9 => self.import(node),
+            10 => self.about_an_exchange(node),
+            _ => self.about_nodes(node),
+        }
+    }
+
+    /// What a client of this node asks for.
+    fn about_a_queue(&mut self, node: usize) -> Request {
+        let (vhost, queue) = (VHOST.into(), self.some_name());
+        let by = self.connection(node);
         let binding = WantedBinding {
             source: "amq.direct".into(),
             destination: Destination::Queue(queue.into()),
@@ -304,13 +312,14 @@ impl World {
             arguments: Table::new(),
             by,
         };
-        match self.random.below(9) {
+        match self.random.below(7) {
             0 => Request::CreateVhost { name: vhost },
             1..=3 => Request::DeclareQueue {
                 vhost,
                 declare: DeclareQueue {
                     name: queue.into(),
-                    durable: true,
+                    durable: self.random.below(4) > 0,
+                    exclusive: self.random.below(4) == 0,
                     passive: self.random.below(4) == 0,
                     ..DeclareQueue::default()
                 },
@@ -319,29 +328,96 @@ impl World {
             },
             4 => Request::Bind { vhost, binding },
             5 => Request::Unbind { vhost, binding },
-            6 => Request::DeclareExchange {
-                vhost,
-                declare: DeclareExchange {
-                    name: queue.into(),
-                    kind: ["fanout", "topic"][self.random.below(2) as usize].into(),
-                    durable: true,
-                    ..DeclareExchange::default()
-                },
-                by: by.incarnation,
-            },
-            7 => Request::DeleteExchange {
-                vhost,
-                name: queue.into(),
-                if_unused: false,
-            },
             _ => {
-                let view = self.nodes[node].goes_on().map(|running| running.told.copy().1);
-                let known = view.as_ref().and_then(|view| view.queue(VHOST, queue));
+                let known = self.view(node).and_then(|view| view.queue(VHOST, queue).cloned());
                 match known {
                     Some(known) => Request::DeleteQueue { id: known.id },
                     None => Request::CreateVhost { name: vhost },
                 }
             }
+        }
+    }
+
+    /// Some exchanges keep something, on a node as queues do.
+    fn about_an_exchange(&mut self, node: usize) -> Request {
+        let (vhost, name) = (VHOST.into(), self.some_name());
+        let kinds = ["fanout", "topic", "x-message-deduplication", "x-delayed-message"];
+        match self.random.below(4) {
+            0 => Request::DeleteExchange {
+                vhost,
+                name: name.into(),
+                if_unused: self.random.chance(),
+            },
+            _ => Request::DeclareExchange {
+                vhost,
+                declare: DeclareExchange {
+                    name: name.into(),
+                    kind: kinds[self.random.below(4) as usize].into(),
+                    durable: self.random.chance(),
+                    arguments: Table::new()
+                        .with("x-cache-size", 10)
+                        .with("x-delayed-type", "fanout"),
+                    ..DeclareExchange::default()
+                },
+                by: self.connection(node).incarnation,
+            },
+        }
+    }
+
+    /// Nodes start, stop to take queues, and take away what ended.
+    fn about_nodes(&mut self, node: usize) -> Request {
+        let other = self.random.below(self.nodes.len() as u64) + 1;
+        match self.random.below(5) {
+            0 => Request::StartNode {
+                node: catalog::NodeId(node as u64 + 1),
+                name: format!("rabbit@n{}", node + 1).into(),
+                takes_queues: self.random.below(4) > 0,
+            },
+            1 => Request::CloseConnection {
+                connection: self.connection(node),
+                at_most: 2,
+            },
+            2 => Request::EndTransient { at_most: 2 },
+            _ => Request::DrainNode {
+                node: catalog::NodeId(other),
+                drained: self.random.chance(),
+            },
+        }
+    }
+
+    /// Several at once, or none; on half of the times only if nobody has changed anything meanwhile.
+    fn import(&mut self, node: usize) -> Request {
+        let view = self.view(node).filter(|_| self.random.chance());
+        let requests = (0..1 + self.random.below(6)).map(|_| match self.random.below(3) {
+            0 => self.about_an_exchange(node),
+            _ => self.about_a_queue(node),
+        });
+        Request::All {
+            requests: requests.collect(),
+            of: view.map(|view| view.generation()),
+        }
+    }
+
+    fn some_name(&mut self) -> &'static str {
+        QUEUES[self.random.below(QUEUES.len() as u64) as usize]
+    }
+
+    /// What this node has applied.
+    fn view(&self, node: usize) -> Option<View> {
+        self.nodes[node].goes_on().map(|running| running.told.copy().1)
+    }
+
+    /// One of the connections of the node's run, as the catalog counts runs.
+    fn connection(&mut self, node: usize) -> NodeConnection {
+        let id = catalog::NodeId(node as u64 + 1);
+        let known = self.view(node);
+        let known = known.as_ref().and_then(|view| view.node(id));
+        NodeConnection {
+            incarnation: Incarnation {
+                node: id,
+                number: known.map_or(1, |known| known.started),
+            },
+            connection: ConnectionId(1 + self.random.below(2)),
         }
     }
 }
@@ -484,7 +560,7 @@ impl World {
                 if said.is_none_or(|said| said.is_err()) && asked[*at].as_ref().is_none_or(|it| it.is_over())
                 {
                     let busy = Busy {
-                        asked_ms: 0,
+                        until_ms: 0,
                         answered: Arc::default(),
                     };
                     let answered = busy.answered.clone();

@@ -22,7 +22,7 @@ mod requests;
 pub use frame::{FRAME_LIMIT, Frame};
 pub use leases::{DRIFT_MS, LEASE_MS};
 pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
-pub use requests::{Look, Reply, TIMEOUT_MS, nobody_knows};
+pub use requests::{Look, Reply, TIMEOUT_MS, nobody_knows, timeout_ms};
 
 use super::hosted::{Act, Hosted};
 use super::node_groups::NodeGroups;
@@ -205,7 +205,7 @@ impl SharedCatalog {
     }
 
     /// Has a request decided, behind those that were asked before. The reply comes once, on whatever thread: the answer, or a
-    /// refusal if none is known after [`TIMEOUT_MS`]. That says nothing about what becomes of it.
+    /// refusal if none is known after [`timeout_ms`]. That says nothing about what becomes of it.
     pub fn ask(&self, request: catalog::Request, reply: Reply) {
         self.ask_for(None, request, reply);
     }

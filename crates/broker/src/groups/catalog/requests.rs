@@ -296,7 +296,8 @@ pub fn framed(asked: &Numbered) -> Option<Bytes> {
     Some(frame.encode())
 }
 
-fn timeout_ms(request: &catalog::Request) -> u64 {
+/// So long a request is waited for, in milliseconds.
+pub fn timeout_ms(request: &catalog::Request) -> u64 {
     match request {
         catalog::Request::All { .. } => MANY_TIMEOUT_MS,
         _ => TIMEOUT_MS,
