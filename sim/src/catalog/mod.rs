@@ -160,6 +160,9 @@ impl World {
             self.nodes[at].advance(time);
             let steps = self.random.below(12);
             self.nodes[at].work(steps);
+            if self.nodes[at].gives_up_early() {
+                self.ledger.violated(format!("node {} gives up at once", at + 1));
+            }
         }
         self.network.collect(self.now, &mut self.random);
         let nodes = &self.nodes;

@@ -4,7 +4,7 @@ use super::ledger::Ledger;
 use crate::cluster::network::{Network, Said};
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
-use broker::groups::catalog::{CatalogMember, Follower, Frame, OwnRequest, SharedCatalog};
+use broker::groups::catalog::{CatalogMember, Follower, Frame, OwnRequest, SharedCatalog, TIMEOUT_MS};
 use broker::groups::{Hosted, Identity, Member, News};
 use bytes::Bytes;
 use catalog::View;
@@ -77,6 +77,8 @@ pub struct Running {
     hosted: Arc<Hosted<CatalogMember>>,
     pub told: Arc<Told>,
     ticked: Duration,
+    /// When it could last believe its copy, or began, by its clock.
+    fresh_ms: u64,
 }
 
 impl Drop for Running {
@@ -169,6 +171,7 @@ impl Node {
             hosted,
             told,
             ticked: self.clock,
+            fresh_ms: self.clock.as_millis() as u64,
         });
         Ok(())
     }
@@ -297,6 +300,18 @@ impl Node {
             .goes_on()
             .and_then(|running| running.alone.groups.status(GROUP));
         status.map(|status| status.members).unwrap_or_default()
+    }
+
+    /// Whether it says that it is cut off from those who decide though it was not a moment ago: then it would refuse what has to wait.
+    pub fn gives_up_early(&mut self) -> bool {
+        let clock = self.clock_ms();
+        let Some(running) = self.running.as_mut().filter(|_| !self.is_paused) else {
+            return false;
+        };
+        if running.catalog.is_fresh() {
+            running.fresh_ms = clock;
+        }
+        running.catalog.is_cut_off() && clock < running.fresh_ms + TIMEOUT_MS
     }
 
     /// What its process's clock shows, in milliseconds.

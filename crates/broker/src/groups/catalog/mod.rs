@@ -82,6 +82,9 @@ pub struct SharedCatalog {
     stopped: AtomicBool,
     /// Until when the node may believe its copy, in milliseconds of its clock.
     fresh_until: AtomicU64,
+    /// Since when it may not be believed at the earliest: until when the last lease that counted lasts, or when this began. A
+    /// lease counts from a version on, so there may be none in between.
+    stale_since: AtomicU64,
 }
 
 /// So many requests wait at the most until those before them are committed; who asked for more asks again.
@@ -140,6 +143,7 @@ impl SharedCatalog {
         };
         let mut peers: BTreeSet<NodeId> = peers.into_iter().collect();
         peers.insert(me);
+        let began = groups.node().world.elapsed().as_millis() as u64;
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             me,
@@ -167,6 +171,7 @@ impl SharedCatalog {
             thread: OnceLock::new(),
             stopped: AtomicBool::new(false),
             fresh_until: AtomicU64::new(0),
+            stale_since: AtomicU64::new(began),
         })
     }
 
@@ -235,7 +240,7 @@ impl SharedCatalog {
 
     /// Whether that has not been so for [`TIMEOUT_MS`]: this is no election, nobody who decides can be reached.
     pub fn is_cut_off(&self) -> bool {
-        self.now() >= self.fresh_until.load(Ordering::Acquire) + TIMEOUT_MS
+        self.now() >= self.stale_since.load(Ordering::Acquire) + TIMEOUT_MS
     }
 
     /// What this node has applied: the number of requests that were decided.
@@ -506,6 +511,7 @@ impl SharedCatalog {
             let work = state.work(reached.zip(term), self.me, now_us);
             let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
+            self.stale_since.fetch_max(fresh_until, Ordering::AcqRel);
             let is_early = state.is_early(now_us);
             drop(state);
             if is_early {
