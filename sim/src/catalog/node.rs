@@ -302,7 +302,7 @@ impl Node {
         status.map(|status| status.members).unwrap_or_default()
     }
 
-    /// Whether it says that it is cut off from those who decide though it was not a moment ago: then it would refuse what has to wait.
+    /// Whether it says that it is cut off from those who decide though it was not a moment ago: it refuses what has to wait.
     pub fn gives_up_early(&mut self) -> bool {
         let clock = self.clock_ms();
         let Some(running) = self.running.as_mut().filter(|_| !self.is_paused) else {
