@@ -127,6 +127,13 @@ fn this_node(ask: &Ask<'_>) -> Result<Value, Failure> {
     found.ok_or_else(|| Failure::error(UNAVAILABLE, "the node tells nothing about itself"))
 }
 
+/// The names of all nodes of the cluster.
+fn node_names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+    let nodes = ask.get("/nodes?columns=name")?;
+    let nodes = nodes.as_array().into_iter().flatten();
+    Ok(nodes.map(|node| text(node, "name").to_owned()).collect())
+}
+
 /// All nodes of the cluster.
 fn nodes(ask: &Ask<'_>) -> Result<Vec<Value>, Failure> {
     match ask.get("/nodes")? {

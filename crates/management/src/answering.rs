@@ -60,6 +60,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/leveret/times"),
     ("GET", "/leveret/logs"),
     ("GET", "/leveret/logs/follow"),
+    ("GET", "/leveret/happenings"),
     ("GET", "/leveret/audit"),
     ("GET", "/leveret/config"),
     ("GET", "/leveret/process"),

@@ -1,6 +1,7 @@
 //! One request, as the objects see it: who asks, for what, with which parts of the path.
 
 use crate::arguments::text;
+use crate::event_tail::EventTail;
 use crate::guesses::Guesses;
 use crate::history::History;
 use crate::options::{Member, Options};
@@ -37,6 +38,8 @@ pub struct Api {
     pub guesses: Guesses,
     /// What waits to be read.
     pub unread: Arc<Unread>,
+    /// The last events, while other nodes ask for them.
+    pub event_tail: EventTail,
 }
 
 /// A request whose asker may make it.

@@ -1,11 +1,12 @@
 //! What came to exchanges and left them: each node counts what its clients publish, and here it is added up over the cluster.
+//! What a deduplicating exchange remembers is told with it, by the one node that does.
 
 use crate::call::Call;
 use crate::message_stats::message_stats;
 use crate::others::{self, Question, TOLD};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::snapshot::{ExchangeKey, ExchangeStats};
+use crate::snapshot::{ExchangeFigures, ExchangeKey, ExchangeStats};
 use broker::Exchange;
 use broker::stats::ExchangeCounts;
 use serde_json::{Value, json};
@@ -34,13 +35,23 @@ pub fn stats(call: &Call<'_>, exchange: &Exchange, elsewhere: &ExchangeStats) ->
         .exchanges()
         .get(&exchange.vhost, &exchange.name);
     let own = counts.and_then(|counts| own(call, &exchange.vhost, &exchange.name, &counts));
-    match (own, elsewhere.get(&key(exchange))) {
+    let more = elsewhere.get(&key(exchange));
+    match (own, more.and_then(|more| more.stats.as_ref())) {
         (Some(mut sum), Some(more)) => {
             others::add(&mut sum, more);
             Some(sum)
         }
         (own, more) => own.or_else(|| more.cloned()),
     }
+}
+
+/// How many deduplication keys an exchange remembers: as this node says, or the other one that keeps them.
+pub fn cache_entries(call: &Call<'_>, exchange: &Exchange, elsewhere: &ExchangeStats) -> Option<u64> {
+    own_entries(call, exchange).or_else(|| elsewhere.get(&key(exchange))?.cache_entries)
+}
+
+fn own_entries(call: &Call<'_>, exchange: &Exchange) -> Option<u64> {
+    call.api.broker.cache_entries(exchange.seen()?)
 }
 
 fn own(call: &Call<'_>, vhost: &str, name: &str, counts: &ExchangeCounts) -> Option<Value> {
@@ -53,7 +64,7 @@ fn own(call: &Call<'_>, vhost: &str, name: &str, counts: &ExchangeCounts) -> Opt
     message_stats(&rates, &counts, 0)
 }
 
-/// What other nodes have counted, added up. Each tells some at a time, and is asked on.
+/// What other nodes know, added up. Each tells some at a time, and is asked on.
 pub fn elsewhere(call: &Call<'_>, wanted: &Wanted<'_>) -> ExchangeStats {
     let mut open: Vec<(String, Option<ExchangeKey>)> = others::running(call)
         .into_iter()
@@ -76,12 +87,9 @@ pub fn elsewhere(call: &Call<'_>, wanted: &Wanted<'_>) -> ExchangeStats {
             let Some((told, is_more)) = answer.and_then(|answer| read(&answer.found()?)) else {
                 continue;
             };
-            let last = told.last().map(|(key, _)| key.clone());
-            for (key, stats) in told {
-                match sums.get_mut(&key) {
-                    Some(sum) => others::add(sum, &stats),
-                    None => drop(sums.insert(key, stats)),
-                }
+            let last = told.last_key_value().map(|(key, _)| key.clone());
+            for (key, figures) in told {
+                add(sums.entry(key).or_default(), figures);
             }
             // Whoever does not get on is not asked again.
             if is_more && last > after {
@@ -92,12 +100,28 @@ pub fn elsewhere(call: &Call<'_>, wanted: &Wanted<'_>) -> ExchangeStats {
     sums
 }
 
-/// Some exchanges with what was counted, and whether there are more.
-type Told = (Vec<(ExchangeKey, Value)>, bool);
+fn add(sum: &mut ExchangeFigures, figures: ExchangeFigures) {
+    match (&mut sum.stats, figures.stats) {
+        (Some(sum), Some(more)) => others::add(sum, &more),
+        (sum, more) => *sum = sum.take().or(more),
+    }
+    sum.cache_entries = sum.cache_entries.or(figures.cache_entries);
+}
 
-fn read(told: &Value) -> Option<Told> {
-    let stats = serde_json::from_value(told.get("stats")?.clone()).ok()?;
-    Some((stats, told.get("more")?.as_bool()?))
+/// Some exchanges with what a node knows of them, and whether there are more.
+fn read(told: &Value) -> Option<(ExchangeStats, bool)> {
+    let mut read = ExchangeStats::new();
+    let stats: Vec<(ExchangeKey, Value)> = serde_json::from_value(told.get("stats")?.clone()).ok()?;
+    for (key, stats) in stats {
+        read.entry(key).or_default().stats = Some(stats);
+    }
+    // An older node says nothing of these.
+    let caches = told.get("caches").cloned().unwrap_or_else(|| json!([]));
+    let caches: Vec<(ExchangeKey, u64)> = serde_json::from_value(caches).ok()?;
+    for (key, entries) in caches {
+        read.entry(key).or_default().cache_entries = Some(entries);
+    }
+    Some((read, told.get("more")?.as_bool()?))
 }
 
 /// What another node is told, if it asks for this.
@@ -113,35 +137,78 @@ pub fn told(call: &Call<'_>) -> Result<Option<Reply>, Refusal> {
     let named: Option<BTreeSet<ExchangeKey>> = serde_json::from_value(named.clone()).map_err(senseless)?;
     let after = body.get("after").cloned().unwrap_or_default();
     let after: Option<ExchangeKey> = serde_json::from_value(after).map_err(senseless)?;
-    let counted = call.api.broker.stats().exchanges();
-    let mut found: BTreeMap<ExchangeKey, Arc<ExchangeCounts>> = BTreeMap::new();
-    match named {
-        Some(named) => {
-            for (vhost, name) in named {
-                if let Some(counts) = counted.get(&vhost, &name) {
-                    found.insert((vhost, name), counts);
-                }
-            }
-        }
-        None => {
-            let vhosts: BTreeSet<&str> = call.visible_vhosts()?.iter().map(|vhost| &*vhost.name).collect();
-            let all = counted.all().into_iter();
-            let visible = all.filter(|(vhost, ..)| vhosts.contains(&**vhost));
-            found.extend(visible.map(|(vhost, name, counts)| ((vhost.to_string(), name.into()), counts)));
-        }
-    }
-    let (mut stats, mut bytes, mut is_more) = (Vec::new(), 0, false);
-    let rest = found.into_iter().filter(|(key, _)| Some(key) > after.as_ref());
-    for ((vhost, name), counts) in rest {
+    let (mut stats, mut caches) = (Vec::new(), Vec::new());
+    let (mut bytes, mut is_more) = (0, false);
+    let found = found(call, named)?.into_iter();
+    for (key, counts) in found.filter(|(key, _)| Some(key) > after.as_ref()) {
         if bytes >= TOLD {
             is_more = true;
             break;
         }
-        if let Some(counted) = own(call, &vhost, &name, &counts) {
-            let entry = json!([[vhost, name], counted]);
-            bytes += entry.to_string().len();
-            stats.push(entry);
+        let (vhost, name) = &key;
+        let exchange = call.view.exchange(vhost, name);
+        let entries = exchange.and_then(|exchange| own_entries(call, exchange));
+        let counted = counts.and_then(|counts| own(call, vhost, name, &counts));
+        let told = [(&mut stats, counted), (&mut caches, entries.map(Value::from))];
+        for (list, figure) in told {
+            if let Some(figure) = figure {
+                let entry = json!([key, figure]);
+                bytes += entry.to_string().len();
+                list.push(entry);
+            }
         }
     }
-    Ok(Some(Reply::json(&json!({"stats": stats, "more": is_more}))))
+    let told = json!({"stats": stats, "caches": caches, "more": is_more});
+    Ok(Some(Reply::json(&told)))
+}
+
+/// Exchanges of which this node may know something, with what it counted; without names all of them that the asker may see.
+fn found(
+    call: &Call<'_>,
+    named: Option<BTreeSet<ExchangeKey>>,
+) -> Result<BTreeMap<ExchangeKey, Option<Arc<ExchangeCounts>>>, Refusal> {
+    let counted = call.api.broker.stats().exchanges();
+    if let Some(named) = named {
+        let counts = |key: ExchangeKey| {
+            let counts = counted.get(&key.0, &key.1);
+            (key, counts)
+        };
+        return Ok(named.into_iter().map(counts).collect());
+    }
+    let vhosts = call.visible_vhosts()?;
+    let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
+    let remembering = exchanges.filter(|exchange| own_entries(call, exchange).is_some());
+    let mut found: BTreeMap<_, _> = remembering.map(|exchange| (key(exchange), None)).collect();
+    let vhosts: BTreeSet<&str> = vhosts.iter().map(|vhost| &*vhost.name).collect();
+    let all = counted.all().into_iter();
+    let visible = all.filter(|(vhost, ..)| vhosts.contains(&**vhost));
+    found.extend(visible.map(|(vhost, name, counts)| ((vhost.to_string(), name.into()), Some(counts))));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_nodes_are_added_up_and_what_is_remembered_is_told_by_one() {
+        let key = |name: &str| ("/".to_owned(), name.to_owned());
+        let one =
+            json!({"stats": [[["/", "a"], {"publish_in": 1}]], "caches": [[["/", "b"], 3]], "more": true});
+        let (mut sum, is_more) = read(&one).unwrap();
+        assert_eq!((is_more, sum.last_key_value().unwrap().0), (true, &key("b")));
+        let older = json!({"stats": [[["/", "a"], {"publish_in": 2}], [["/", "b"], {"publish_in": 4}]], "more": false});
+        let (told, is_more) = read(&older).unwrap();
+        assert!(!is_more);
+        for (key, figures) in told {
+            add(sum.entry(key).or_default(), figures);
+        }
+        let figures = |publish_in: u64, cache_entries| ExchangeFigures {
+            stats: Some(json!({"publish_in": publish_in})),
+            cache_entries,
+        };
+        let expected = [(key("a"), figures(3, None)), (key("b"), figures(4, Some(3)))];
+        assert_eq!(sum, expected.into());
+        assert!(read(&json!({"caches": [], "more": false})).is_none());
+    }
 }

@@ -62,7 +62,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     // Others are asked about no more than is shown, unless what they say decides what that is.
     let sort = call.query.get("sort").unwrap_or_default();
-    match Page::of(&call.query)?.filter(|_| !sort.starts_with("message_stats")) {
+    let told = ["message_stats", "cache_info"];
+    match Page::of(&call.query)?.filter(|_| !told.iter().any(|it| sort.starts_with(it))) {
         Some(page) => {
             let (filtered, on_page) = list.on_page(&call.query, &page, exchanges, total)?;
             let named = on_page.iter().map(|exchange| exchange_stats::key(exchange));
@@ -158,7 +159,7 @@ pub fn real_name(name: &str) -> &str {
     }
 }
 
-/// An exchange as an object; `elsewhere` is what other nodes have counted of it.
+/// An exchange as an object; `elsewhere` is what other nodes know of it.
 fn row(call: &Call<'_>, exchange: &Exchange, elsewhere: Option<&ExchangeStats>) -> Value {
     let mut row = json!({
         "name": &*exchange.name,
@@ -170,7 +171,9 @@ fn row(call: &Call<'_>, exchange: &Exchange, elsewhere: Option<&ExchangeStats>) 
         "arguments": table(&exchange.arguments),
         "user_who_performed_action": "rmq-internal",
     });
-    if let Some(entries) = exchange.seen().and_then(|it| call.api.broker.cache_entries(it)) {
+    let none = ExchangeStats::new();
+    let elsewhere = elsewhere.unwrap_or(&none);
+    if let Some(entries) = exchange_stats::cache_entries(call, exchange, elsewhere) {
         row["cache_info"] =
             json!({"entries": entries, "size": Cache::new(&exchange.arguments).ok().map(|it| it.size)});
     }
@@ -182,8 +185,7 @@ fn row(call: &Call<'_>, exchange: &Exchange, elsewhere: Option<&ExchangeStats>) 
     if call.is_quiet() {
         return row;
     }
-    let none = ExchangeStats::new();
-    if let Some(stats) = exchange_stats::stats(call, exchange, elsewhere.unwrap_or(&none)) {
+    if let Some(stats) = exchange_stats::stats(call, exchange, elsewhere) {
         row["message_stats"] = stats;
     }
     row

@@ -14,8 +14,8 @@
 //! - `others` (what other nodes are asked), `answering` (what they answer), `spread` (lists of what is on several nodes).
 //! - [`routes`]: the one table of paths, verbs and rights, with a [`route`] for each path; `openapi` and `api_index` describe it.
 //! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones
-//!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`;
-//!   `listening` gives them their turns).
+//!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed` with
+//!   `observed_elsewhere` and `event_tail`, `tap`; `listening` gives them their turns).
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
 //!   `parameters`, `limits`, `exchanges` (with `exchange_stats`), `queues`, `bindings`, `connections`, `channels`, `consumers`,
 //!   `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`] and `moving_elsewhere`), `definitions` (a `document`;
@@ -47,6 +47,7 @@ mod consumers;
 mod definitions;
 mod document;
 mod errand;
+mod event_tail;
 mod events;
 mod exchange_stats;
 mod exchanges;
@@ -83,6 +84,7 @@ mod multipart;
 mod network;
 mod nodes;
 mod observed;
+mod observed_elsewhere;
 mod openapi;
 mod options;
 mod origins;

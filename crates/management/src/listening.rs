@@ -48,16 +48,17 @@ impl Listening {
             Telling::Happenings(happenings) => administrator(&self.api.broker, asker)
                 .map(|_| happenings.turn())
                 .map_err(|refusal| last_word(&refusal)),
-            Telling::Log(following) => {
+            Telling::Log(following) => administrator(&self.api.broker, asker)
+                .map(|_| following.turn(&self.api.options.log_tail))
+                .map_err(|refusal| last_word(&refusal)),
+            Telling::Elsewhere(observed) => {
                 administrator(&self.api.broker, asker.clone()).map_err(|refusal| last_word(&refusal))?;
-                let Some(elsewhere) = &mut following.elsewhere else {
-                    return Ok(following.turn(&self.api.options.log_tail));
-                };
-                let (path, query) = ("/api/leveret/logs/follow", elsewhere.question());
-                let told = asker.and_then(|asker| ask(&self.api, &self.headers, asker, path, query));
+                let query = Query::of(observed.words());
+                let told =
+                    asker.and_then(|asker| ask(&self.api, &self.headers, asker, &observed.path, query));
                 // A node that says nothing for a while may go on.
                 let body = told.ok().and_then(|(_, body)| body).unwrap_or_default();
-                Ok(elsewhere.turn(&serde_json::from_slice(&body).unwrap_or_default()))
+                Ok(observed.turn(&serde_json::from_slice(&body).unwrap_or_default()))
             }
         }
     }

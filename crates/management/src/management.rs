@@ -2,6 +2,7 @@
 
 use crate::admin_socket;
 use crate::call::Api;
+use crate::event_tail::EventTail;
 use crate::events;
 use crate::guesses::Guesses;
 use crate::options::Options;
@@ -63,6 +64,7 @@ impl Management {
             tracers: Arc::new(Semaphore::new(trace::LISTENERS)),
             guesses: Guesses::default(),
             unread: Arc::default(),
+            event_tail: EventTail::default(),
         });
         let serving = Arc::clone(&api);
         let served = Served::start("http", runtime, STOP_TIMEOUT, |stopped| {

@@ -3,7 +3,6 @@
 
 use crate::json;
 use crate::log_tail::LogTail;
-use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::text::event;
 use broker::{Occurrence, Watcher};
@@ -34,55 +33,40 @@ impl Eq for Happenings {}
 pub struct Following {
     after: u64,
     level: usize,
-    /// The log is another node's.
-    pub elsewhere: Option<LogElsewhere>,
-}
-
-/// The log of another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogElsewhere {
-    node: String,
-    level: String,
-    /// The number of the last line, or `end`.
-    after: String,
 }
 
 impl Happenings {
     /// What this watcher sees, of events whose names match the pattern, if there is one.
-    ///
-    /// # Errors
-    /// The pattern is too long, or no regular expression.
-    pub fn of(pattern: Option<&str>, watch: impl FnOnce() -> Arc<Watcher>) -> Result<Self, Refusal> {
-        let wrong = || Refusal::bad_request("pattern is a regular expression for names of events");
-        let (longest, compiled) = PATTERN;
-        let compile = |text: &str| {
-            let mut builder = RegexBuilder::new(text);
-            let compiled = (text.len() <= longest).then(|| builder.size_limit(compiled).build());
-            compiled.and_then(Result::ok).ok_or_else(wrong)
-        };
-        let pattern = pattern.map(compile).transpose()?;
-        Ok(Self {
-            watcher: watch(),
-            pattern,
-        })
+    pub fn of(watcher: Arc<Watcher>, pattern: Option<Regex>) -> Self {
+        Self { watcher, pattern }
     }
 
     /// What happened since the last turn, each as an event `happened`; then `turn`.
     pub fn turn(&self) -> String {
         let (occurrences, lost) = self.watcher.take();
-        let meant = |it: &&Occurrence| {
-            self.pattern
-                .as_ref()
-                .is_none_or(|pattern| pattern.is_match(it.key))
-        };
-        let mut events: String = occurrences
-            .iter()
-            .filter(meant)
-            .map(|it| event("happened", &told(it).to_string()))
-            .collect();
-        events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
-        events
+        as_events("happened", &shown(&occurrences, self.pattern.as_ref()), lost)
     }
+}
+
+/// A pattern for names of events, if one is given.
+///
+/// # Errors
+/// It is too long, or no regular expression.
+pub fn pattern(text: Option<&str>) -> Result<Option<Regex>, Refusal> {
+    let (longest, compiled) = PATTERN;
+    let compile = |text: &str| {
+        let mut builder = RegexBuilder::new(text);
+        let compiled = (text.len() <= longest).then(|| builder.size_limit(compiled).build());
+        let compiled = compiled.and_then(Result::ok);
+        compiled.ok_or_else(|| Refusal::bad_request("pattern is a regular expression for names of events"))
+    };
+    text.map(compile).transpose()
+}
+
+/// Those whose names match the pattern, if there is one, as they are told.
+pub fn shown(occurrences: &[Occurrence], pattern: Option<&Regex>) -> Vec<Value> {
+    let meant = |it: &&Occurrence| pattern.is_none_or(|pattern| pattern.is_match(it.key));
+    occurrences.iter().filter(meant).map(told).collect()
 }
 
 /// As RabbitMQ's event stream shows it.
@@ -99,55 +83,20 @@ impl Following {
         Self {
             after: log.written(),
             level,
-            elsewhere: None,
-        }
-    }
-
-    /// The same of another node; the level by its name.
-    pub fn of_node(node: &str, level: &str) -> Self {
-        Self {
-            after: 0,
-            level: 0,
-            elsewhere: Some(LogElsewhere {
-                node: node.to_owned(),
-                level: level.to_owned(),
-                after: "end".to_owned(),
-            }),
         }
     }
 
     /// What was logged since the last turn, each line as an event `line`; then `turn`.
     pub fn turn(&mut self, log: &LogTail) -> String {
         let (lines, lost) = log.since(&mut self.after, self.level);
-        as_events(&lines, lost)
+        as_events("line", &lines, lost)
     }
 }
 
-impl LogElsewhere {
-    /// What its node is asked with the next turn.
-    pub fn question(&self) -> Query {
-        let pairs = [
-            ("node", &self.node),
-            ("level", &self.level),
-            ("after", &self.after),
-        ];
-        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.clone()));
-        Query::of(pairs.into())
-    }
-
-    /// The same as [`Following::turn`], once its node has said something.
-    pub fn turn(&mut self, told: &Value) -> String {
-        if let Some(after) = told["after"].as_u64() {
-            self.after = after.to_string();
-        }
-        let lines = told["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
-        as_events(lines, told["lost"].as_u64().unwrap_or_default())
-    }
-}
-
-fn as_events(lines: &[Value], lost: u64) -> String {
-    let lines = lines.iter().map(|line| event("line", &line.to_string()));
-    let mut events: String = lines.collect();
+/// Each of these as an event of this kind; then `turn`, with how many others were lost.
+pub fn as_events(kind: &str, told: &[Value], lost: u64) -> String {
+    let told = told.iter().map(|it| event(kind, &it.to_string()));
+    let mut events: String = told.collect();
     events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
     events
 }
@@ -174,11 +123,7 @@ mod tests {
     #[test]
     fn lines_are_told_once_in_their_order_with_the_audit_trail_among_them() {
         let log = LogTail::default();
-        let mut following = Following {
-            after: 0,
-            level: 2,
-            elsewhere: None,
-        };
+        let mut following = Following { after: 0, level: 2 };
         let line = |area: &str, level, text: &str| LogLine {
             at_ms: 1,
             level,

@@ -165,19 +165,27 @@ pub fn ask_same(call: &Call<'_>, nodes: Vec<String>, question: &Question) -> Vec
 /// # Errors
 /// There is no such node, or it says nothing.
 pub fn of_node(call: &Call<'_>, name: &str, verb: &'static str) -> Result<Option<Reply>, Refusal> {
+    let question = Question {
+        verb,
+        ..Question::again(call)
+    };
+    Ok(said_by(call, name, question)?.map(Reply::from))
+}
+
+/// The same of another question.
+///
+/// # Errors
+/// As [`of_node`].
+pub fn said_by(call: &Call<'_>, name: &str, question: Question) -> Result<Option<Answer>, Refusal> {
     if name == call.api.options.node {
         return Ok(None);
     }
     if call.for_node || !call.members().iter().any(|member| member.name == name) {
         return Err(Refusal::NotFound);
     }
-    let question = Question {
-        verb,
-        ..Question::again(call)
-    };
     let answer = ask_one(call, name, question);
     let answer = answer.ok_or_else(|| Refusal::Unreachable(name.to_owned()))?;
-    Ok(Some(answer.into()))
+    Ok(Some(answer))
 }
 
 /// The same for what is read of one node, this one unless the query names another one (`?node=rabbit@n2`).

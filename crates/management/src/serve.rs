@@ -3,6 +3,7 @@
 use crate::access::{Peer, Right};
 use crate::call::Api;
 use crate::errand::Errand;
+use crate::event_tail::REST;
 use crate::guesses::{Login, Turn};
 use crate::listening::Listening;
 use crate::long_answer::LongAnswer;
@@ -104,8 +105,13 @@ pub async fn serve(listeners: Listeners, api: Arc<Api>, mut stop: watch::Receive
     for (listener, via) in http.chain(admin) {
         tokio::spawn(accept(listener, via, shared.clone()));
     }
-    // The sender is gone if the API is.
-    let _ = stop.changed().await;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(REST) => shared.api.event_tail.rest(Instant::now()),
+            // The sender is gone if the API is.
+            _ = stop.changed() => return,
+        }
+    }
 }
 
 async fn accept(listener: Listener, via: Via, mut shared: Shared) {

@@ -16,8 +16,17 @@ pub type Id = [u64; 2];
 /// The names of a virtual host and of an exchange there.
 pub type ExchangeKey = (String, String);
 
-/// What was counted of exchanges, as `message_stats`.
-pub type ExchangeStats = BTreeMap<ExchangeKey, Value>;
+/// What other nodes know of exchanges.
+pub type ExchangeStats = BTreeMap<ExchangeKey, ExchangeFigures>;
+
+/// What other nodes know of an exchange.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExchangeFigures {
+    /// What was counted, as `message_stats`, if anything was.
+    pub stats: Option<Value>,
+    /// How many deduplication keys it remembers, if one of these nodes does that for it.
+    pub cache_entries: Option<u64>,
+}
 
 /// By the number of a queue, the consumer that alone is served, as all nodes call it: the start of its node, and which of its
 /// consumers it is.
@@ -68,7 +77,7 @@ pub struct Snapshot {
     pub actives: OnceLock<Actives>,
     /// What other nodes have of the list that is asked for.
     pub elsewhere: OnceLock<Elsewhere>,
-    /// What other nodes have counted of exchanges.
+    /// What other nodes know of exchanges.
     pub exchange_stats: OnceLock<ExchangeStats>,
     /// Those that said nothing when they were asked for rows of that list: they are not waited for again.
     pub silent: Mutex<BTreeSet<String>>,

@@ -1,6 +1,7 @@
 //! What an answer tells that goes on.
 
 use crate::observed::{Following, Happenings};
+use crate::observed_elsewhere::ObservedElsewhere;
 use crate::subscription::Subscription;
 use serde_json::{Map, Value};
 
@@ -15,6 +16,8 @@ pub enum Telling {
     Happenings(Happenings),
     /// What the node logs.
     Log(Following),
+    /// What happens on another node, or what that one logs.
+    Elsewhere(ObservedElsewhere),
 }
 
 /// What one listener wants to see pass.

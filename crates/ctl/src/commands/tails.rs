@@ -119,24 +119,36 @@ impl Tail {
     }
 }
 
+/// The node whose events or lines are meant, as a query has it: nothing for the one that is asked. A name that the cluster does
+/// not have names this machine, as in all commands.
+fn of_node(ask: &Ask<'_>) -> Result<String, Failure> {
+    let given = ask.line.value("node").filter(|name| !name.contains("://"));
+    if given.is_none() {
+        return Ok(String::new());
+    }
+    let (name, nodes) = (ask.node(), super::node_names(ask)?);
+    Ok(match nodes.contains(&name) {
+        true => encode(&name),
+        false => String::new(),
+    })
+}
+
 fn events(ask: &Ask<'_>) -> Result<Output, Failure> {
     let tail = Tail::new(ask)?;
-    let pattern = ask.line.value("pattern").unwrap_or_default();
-    tail.run(
-        ask,
-        &format!("/leveret/happenings?pattern={}", encode(pattern)),
-        |kind, told, out| match kind {
-            "happened" => writeln!(out, "{told}"),
-            _ => Ok(()),
-        },
-    )
+    let pattern = encode(ask.line.value("pattern").unwrap_or_default());
+    let path = format!("/leveret/happenings?pattern={pattern}&node={}", of_node(ask)?);
+    tail.run(ask, &path, |kind, told, out| match kind {
+        "happened" => writeln!(out, "{told}"),
+        _ => Ok(()),
+    })
 }
 
 fn log(ask: &Ask<'_>) -> Result<Output, Failure> {
     let tail = Tail::new(ask)?;
     tail.say(ask);
+    let path = format!("/leveret/logs/follow?node={}", of_node(ask)?);
     let for_program = matches!(ask.line.value("formatter"), Some("json" | "json_stream"));
-    tail.run(ask, "/leveret/logs/follow", |kind, told, out| match kind {
+    tail.run(ask, &path, |kind, told, out| match kind {
         "line" if for_program => writeln!(out, "{told}"),
         "line" => {
             let [time, level, area, text] =

@@ -1,0 +1,121 @@
+"""What is one node's alone is told through any other one of its cluster: events as they happen, and what an exchange remembers."""
+
+import json
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pika
+import pytest
+
+from api import Api
+from test_process import BINARY, pytestmark  # noqa: F401 - a mark
+from waiting import until
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness.cluster import Cluster, name  # noqa: E402
+
+ASKED, MEANT = 0, 1
+PATIENCE_SECONDS = 20
+STREAMS = ("/leveret/happenings", "/leveret/logs/follow")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(BINARY) as running:
+        yield running
+
+
+@pytest.fixture
+def paused(cluster):
+    """The node that is meant says nothing for a while."""
+    cluster.pause(MEANT)
+    yield
+    cluster.resume()
+    cluster.wait_until_whole()
+
+
+@pytest.fixture
+def follow(cluster):
+    """Has a command of the asked node tell of the other one; something is done there until a line is written, which is given."""
+    started = []
+
+    def first_line(*words, act):
+        command = [BINARY, "ctl", *words, "-q", "--node", name(MEANT), "--data-dir", str(cluster.nodes[ASKED].data)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            # Nothing tells when the command listens.
+            act()
+            if select.select([process.stdout], [], [], 0.5)[0]:
+                return process.stdout.readline()
+        raise AssertionError(f"{words} wrote nothing")
+
+    yield first_line
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def api(cluster, node) -> Api:
+    return Api(root=f"http://127.0.0.1:{cluster.nodes[node].http_port}")
+
+
+def change(cluster) -> None:
+    """On both nodes something happens and is logged: a value that was not there before."""
+    for node, what in ((ASKED, "asked"), (MEANT, "meant")):
+        assert api(cluster, node).put(f"/global-parameters/{what}", {"name": what, "value": time.monotonic()}).status in (201, 204)
+
+
+def test_the_command_line_tells_events_of_the_node_that_is_named(cluster, follow):
+    event = json.loads(follow("consume_event_stream", "--pattern", "^parameter", act=lambda: change(cluster)))
+    assert (event["event"], event["name"]) == ("parameter.set", "meant")
+
+
+def test_the_command_line_tells_lines_of_the_log_of_the_node_that_is_named(cluster, follow):
+    line = follow("log_tail_stream", act=lambda: change(cluster))
+    assert "PUT /api/global-parameters/meant" in line
+
+
+def test_a_name_that_the_cluster_does_not_have_names_this_machine(cluster):
+    here = ["--node", "old@localhost", "--data-dir", str(cluster.nodes[ASKED].data)]
+    done = subprocess.run([BINARY, "ctl", "consume_event_stream", "--duration", "1", *here], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_a_node_that_says_nothing_is_named(cluster, paused, path):
+    told = api(cluster, ASKED).get(f"{path}?node={name(MEANT)}")
+    assert told.status == 503 and name(MEANT) in told.json["reason"]
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_only_administrators_hear_of_nodes_of_the_cluster(cluster, path):
+    asked = api(cluster, ASKED)
+    assert asked.get(f"{path}?node=n9@localhost").status == 404
+    assert asked.put("/users/watcher", {"password": "w", "tags": "monitoring"}).status in (201, 204)
+    watcher = Api("watcher", "w", root=f"http://127.0.0.1:{cluster.nodes[ASKED].http_port}")
+    assert watcher.get(f"{path}?node={name(MEANT)}").status == 401
+
+
+def test_what_an_exchange_remembers_is_shown_by_every_node(cluster):
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", cluster.nodes[MEANT].port)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.exchange_declare("once", "x-message-deduplication", durable=True, arguments={"x-cache-size": 10})
+        channel.queue_declare("of.once", durable=True)
+        channel.queue_bind("of.once", "once", "")
+        for key in ("a", "b", "a", "c"):
+            channel.basic_publish("once", "", b"", pika.BasicProperties(headers={"x-deduplication-header": key}))
+    expected = {"name": "once", "cache_info": {"entries": 3, "size": 10}}
+    for node in range(3):
+        asked = api(cluster, node)
+        until(lambda: asked.get("/exchanges/%2F/once?columns=name,cache_info").json == expected)
+        for listed in ("/exchanges/%2F?columns=name,cache_info", "/exchanges?columns=name,cache_info&sort=cache_info.entries"):
+            assert expected in asked.get(listed).json
+        for page in ("name=once", "sort=cache_info.entries"):
+            assert asked.get(f"/exchanges?columns=name,cache_info&page=1&page_size=1&{page}").json["items"] == [expected]
