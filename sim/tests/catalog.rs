@@ -27,6 +27,13 @@ fn whatever_happens_the_catalog_is_one_and_says_nothing_that_is_not_so() {
 }
 
 #[test]
+fn nobody_is_cut_off_while_whoever_leads_and_another_node_have_no_link() {
+    for seed in 1..=number("SIM_SEEDS", 100) {
+        assert_eq!(sim::catalog::bridge(seed), None, "seed {seed}");
+    }
+}
+
+#[test]
 fn what_a_catalog_of_several_nodes_would_do_wrong_is_found() {
     for mutant in Mutant::OF_CATALOG {
         let found = (1..=number("SIM_SEEDS", 500)).find(|seed| {

@@ -12,7 +12,8 @@ pub struct Settings {
     /// A log that has not synced for so long hands over what its node leads.
     pub hang_after: u32,
     /// A member that has been cut off from its leader for so long, but not from all others, gets another leader if one
-    /// reaches all.
+    /// reaches all. With `suspect_after`, an election and the leases of the leader before, this is less than the two seconds for
+    /// which publishes wait.
     pub cut_after: u32,
     /// So many leaderships are handed over in a tick.
     pub handovers_a_tick: usize,
@@ -41,7 +42,7 @@ impl Default for Settings {
             election: 10,
             heartbeat: 2,
             hang_after: 10,
-            cut_after: 50,
+            cut_after: 8,
             handovers_a_tick: 2_000,
             snapshot_again: 10,
             snapshot_timeout: 100,

@@ -34,6 +34,8 @@ const SERVICE: Duration = Duration::from_secs(3);
 const ALL_SERVE: Duration = Duration::from_secs(5);
 /// A node whose disk was lost is replaced within this: a source of contents that is gone is waited for twice.
 const REPLACED: Duration = Duration::from_secs(25);
+/// So long two nodes have no link.
+const BRIDGED: Duration = Duration::from_secs(6);
 /// A request has its answer so much after its time at the latest: a tick, and what threads take.
 const SLACK_MS: u64 = 300;
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
@@ -92,7 +94,43 @@ pub fn run(seed: u64) -> Outcome {
     Outcome { violation, counts }
 }
 
+/// Whoever leads and another node lose their link, and everybody else reaches both. What did not hold: no node may be cut off from
+/// those who decide, for publishes through it would be refused.
+pub fn bridge(seed: u64) -> Option<String> {
+    let mut world = World::new(seed);
+    let outcome = world.live_beside_a_bridge();
+    outcome.err().or_else(|| world.ledger.violation())
+}
+
 impl World {
+    fn live_beside_a_bridge(&mut self) -> Result<(), String> {
+        self.network.weather = Weather {
+            delay_ms: 2,
+            ..Weather::default()
+        };
+        for at in 0..self.nodes.len() {
+            self.start(at)?;
+        }
+        self.serve()?;
+        let leader = self.nodes.iter().position(Node::leads).ok_or("nobody leads")?;
+        let other = (leader + 1 + self.random.below(self.nodes.len() as u64 - 1) as usize) % self.nodes.len();
+        let ends = (self.ids[leader], self.ids[other]);
+        self.network.cuts.extend([ends, (ends.1, ends.0)]);
+        let until = self.now + BRIDGED;
+        while self.now < until && self.ledger.violation().is_none() {
+            self.round()?;
+            let is_cut_off = |node: &Node| node.goes_on().is_some_and(|it| it.catalog.is_cut_off());
+            if let Some(at) = self.nodes.iter().position(is_cut_off) {
+                return Err(format!(
+                    "node {} is cut off, by a cut from node {}",
+                    at + 1,
+                    leader + 1
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn new(seed: u64) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let count = if random.below(4) == 0 { 5 } else { 3 };
