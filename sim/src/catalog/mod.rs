@@ -94,8 +94,8 @@ pub fn run(seed: u64) -> Outcome {
     Outcome { violation, counts }
 }
 
-/// Whoever leads and another node lose their link, and everybody else reaches both. What did not hold: no node may be cut off from
-/// those who decide, for publishes through it would be refused.
+/// Whoever leads and another node lose their link, and everybody else reaches both. What did not hold: no node may be cut off
+/// from those who decide, for publishes through it would be refused.
 pub fn bridge(seed: u64) -> Option<String> {
     let mut world = World::new(seed);
     let outcome = world.live_beside_a_bridge();
