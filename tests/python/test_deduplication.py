@@ -131,7 +131,9 @@ def test_an_exchange_knows_after_a_restart_what_it_has_on_disk(name, persistence
     channel.confirm_delivery()
     publish(channel, name, "", b"2", "a")
     publish(channel, name, "", b"3")
-    assert bodies_until(channel, name, b"3") == ([b"1", b"3"] if known else [b"1", b"2", b"3"])
+    # Like any dead letter, what had arrived may come once more if its node stopped before it heard so.
+    found = list(dict.fromkeys(bodies_until(channel, name, b"3")))
+    assert found == ([b"1", b"3"] if known else [b"1", b"2", b"3"])
     channel.queue_delete(name)
     channel.exchange_delete(name)
     channel.connection.close()
