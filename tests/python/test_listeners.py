@@ -1,4 +1,4 @@
-"""Doors: sockets in the file system, and what suspended listeners do."""
+"""Listeners: sockets in the file system, and what suspended listeners do."""
 
 import re
 import socket
