@@ -88,13 +88,13 @@ def test_certificates_are_shown_and_never_a_key(secured, authority):  # noqa: F8
     pem.write_text(pem.read_text() + Path(one.settings["ssl_options.keyfile"]).read_text())
     one.start()
     code, out, _ = ctl(one, "certificates", "--formatter", "json")
-    (door,) = json.loads(out)
+    (listener,) = json.loads(out)
     assert code == 0 and "PRIVATE KEY" not in out
-    assert (door["protocol"], door["port"]) == ("amqp/ssl", one.tls_port)
-    assert door["certfile"].startswith("-----BEGIN CERTIFICATE-----")
-    (shown,) = door["certfile_certificates"]
+    assert (listener["protocol"], listener["port"]) == ("amqp/ssl", one.tls_port)
+    assert listener["certfile"].startswith("-----BEGIN CERTIFICATE-----")
+    (shown,) = listener["certfile_certificates"]
     assert shown["issuer"] == "CN=authority,O=Leveret tests" and " - " in shown["validity"]
-    assert door["cacertfile_certificates"][0]["subject"] == shown["issuer"]
+    assert listener["cacertfile_certificates"][0]["subject"] == shown["issuer"]
 
 
 def test_free_disk_space_can_be_left_alone(broker):  # noqa: F811

@@ -1,7 +1,7 @@
 //! How events of the node are written: one line each, as text or as JSON, to the console and to a file.
 //!
-//! Text: `2026-11-21 02:00:00.123 [info] gateway: connection accepted peer=127.0.0.1:5000`. Times are UTC. Rooms log through
-//! `tracing`, with a field `area` where the room alone doesn't say enough.
+//! Text: `2026-11-21 02:00:00.123 [info] gateway: connection accepted peer=127.0.0.1:5000`. Times are UTC. Crates log through
+//! `tracing`, with a field `area` where the crate alone doesn't say enough.
 
 mod area;
 mod clock;
