@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from .alarm import AlarmBroker
@@ -55,35 +56,42 @@ def stream(command: list[str], folder, environment: dict[str, str], limit_second
     return code, sum(tally.counts.values()) - before
 
 
-def install(suite: Suite, tally: Tally) -> bool:
+def install(suite: Suite) -> str | None:
+    """What went wrong, if something did. At low priority: another suite may run meanwhile."""
     for command in suite.install:
-        done = subprocess.run(command, cwd=suite.folder, env=os.environ | suite.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(["nice", "-n", "10", *command], cwd=suite.folder, env=os.environ | suite.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
-            tally.say(f"FAIL {suite.name} install: {' '.join(command)}")
-            print("\n".join(f"     {line}" for line in (done.stdout + done.stderr).splitlines()[-40:]))
-            return False
-    return True
+            return "\n".join([" ".join(command), *(f"     {line}" for line in (done.stdout + done.stderr).splitlines()[-40:])])
+    return None
 
 
 def run_clients(suites: list[Suite], broker, alarm_broker, environment: dict[str, str], tally: Tally) -> None:
-    for suite in suites:
-        started = time.monotonic()
-        print(f"== {suite.name}", flush=True)
-        if not install(suite, tally):
-            continue
-        ready = time.monotonic()
-        failed_before = tally.counts["FAIL"]
-        code, lines = stream(suite.command, suite.folder, os.environ | suite.environment | environment, suite.time_limit_seconds, tally)
-        if lines == 0 or (code != 0 and tally.counts["FAIL"] == failed_before):
-            tally.say(f"FAIL {suite.name} ended with exit code {code} after {lines} results")
-        for which in {broker, alarm_broker}:
-            for line in which.panics():
-                tally.say(f"FAIL {suite.name} made the broker panic: {line}")
-            if not which.alive():
-                tally.say(f"FAIL {suite.name} ended the broker")
-                print(which.log_tail())
-                which.start()
-        print(f"== {suite.name}: installed in {ready - started:.1f} s, ran {time.monotonic() - ready:.1f} s", flush=True)
+    """Runs one suite after the other, while those behind it are installed."""
+    with ThreadPoolExecutor(1) as pool:
+        installed = [pool.submit(install, suite) for suite in suites]
+        for suite, wrong in zip(suites, installed, strict=True):
+            run_suite(suite, wrong, broker, alarm_broker, environment, tally)
+
+
+def run_suite(suite: Suite, installed: Future[str | None], broker, alarm_broker, environment: dict[str, str], tally: Tally) -> None:
+    started = time.monotonic()
+    print(f"== {suite.name}", flush=True)
+    if wrong := installed.result():
+        tally.say(f"FAIL {suite.name} install: {wrong}")
+        return
+    ready = time.monotonic()
+    failed_before = tally.counts["FAIL"]
+    code, lines = stream(suite.command, suite.folder, os.environ | suite.environment | environment, suite.time_limit_seconds, tally)
+    if lines == 0 or (code != 0 and tally.counts["FAIL"] == failed_before):
+        tally.say(f"FAIL {suite.name} ended with exit code {code} after {lines} results")
+    for which in {broker, alarm_broker}:
+        for line in which.panics():
+            tally.say(f"FAIL {suite.name} made the broker panic: {line}")
+        if not which.alive():
+            tally.say(f"FAIL {suite.name} ended the broker")
+            print(which.log_tail())
+            which.start()
+    print(f"== {suite.name}: waited {ready - started:.1f} s to be installed, ran {time.monotonic() - ready:.1f} s", flush=True)
 
 
 def run_load(name: str, extra: list[str], limit_seconds: int, tally: Tally) -> None:
