@@ -79,8 +79,12 @@ class Ledger:
 
     def begins_anew(self, queue: str, safe: set[tuple[int, int]]) -> None:
         """The queue's node was killed, and starts again. What it gave before and had not confirmed may never have been on its disk: the node
-        of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time."""
+        of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time: to whom it came before, too,
+        since consumers of other nodes stay."""
         self.given[queue] &= safe
+        for consumer in self.consumers[queue]:
+            consumer.seen &= safe
+            consumer.last.clear()
 
     def forget(self) -> None:
         """After a drain and a clean restart nothing may come back, so nothing needs to be remembered."""
