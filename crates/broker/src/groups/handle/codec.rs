@@ -194,7 +194,8 @@ fn delivery(input: &mut Reading<'_>) -> Option<Delivery> {
 /// A block in which each message stands where its number says, with empty ones between them.
 fn spread(brought: &Block, seqs: &Ranges) -> Option<Arc<Block>> {
     let (first, last) = (seqs.first()?, seqs.last()?);
-    if between(first, last, seqs.count()) {
+    // Whoever leaves out more than that says it in several deliveries.
+    if pieces(seqs).len() > 1 {
         return None;
     }
     let route = RouteBuf::new(b"", b"");
@@ -473,6 +474,25 @@ mod tests {
             prop_assert_eq!(&found, &seqs);
             prop_assert!(cost <= seqs.count() * (MOST_BETWEEN + 1));
         }
+    }
+
+    #[test]
+    fn a_delivery_that_leaves_out_more_than_anybody_does_is_not_read() {
+        let mut seqs = Ranges::one(1);
+        [20, 22, 24].into_iter().for_each(|seq| seqs.push(seq));
+        let whole = Delivery {
+            base: 0,
+            ..delivered(seqs.clone(), &[1; 25])
+        };
+        let read = |seqs: &Ranges| {
+            let mut parts = Parts::default();
+            parts.delivery(&whole, seqs);
+            Reading::of(joined(&parts.finish()), delivery)
+        };
+        let cut = pieces(&seqs);
+        assert_eq!(cut.len(), 2);
+        assert!(cut.iter().all(|piece| read(piece).is_some()));
+        assert_eq!(read(&seqs), None);
     }
 
     #[test]
