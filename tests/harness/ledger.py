@@ -26,6 +26,8 @@ class Ledger:
         self.unmarked: list[str] = []
         self.confirmed_total = 0
         self.consumed_total = 0
+        # To a consumer that had it of a node that was killed before it was safe.
+        self.came_anew = 0
 
     def body(self, publisher: int, number: int) -> bytes:
         """The one right body of a message: its name, then padding that depends on nothing but its name and the seed."""
@@ -83,6 +85,7 @@ class Ledger:
         since consumers of other nodes stay."""
         self.given[queue] &= safe
         for consumer in self.consumers[queue]:
+            consumer.unsafe |= consumer.seen - safe
             consumer.seen &= safe
             consumer.last.clear()
 
@@ -106,12 +109,15 @@ class Session:
         self.is_alone = True
         self.last: dict[int, int] = {}
         self.seen: set[tuple[int, int]] = set()
+        # What it had got of a node that was killed before that was safe.
+        self.unsafe: set[tuple[int, int]] = set()
 
     def take(self, body: bytes, redelivered: bool) -> tuple[int, int] | None:
         message = self.ledger.identify(self.queue, body)
         if message is None:
             return None
         self.ledger.consumed_total += 1
+        self.ledger.came_anew += message in self.unsafe
         publisher, number = message
         if self.ordered and message in self.seen:
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")

@@ -118,7 +118,7 @@ def test_a_connection_ends_with_its_token(guarded, issuer):
         wire.open(response="\0x\0" + issuer.token(seconds=2))
         closed = wire.expect_connection_close()
         assert (closed.reply_code, closed.reply_text) == (320, "CONNECTION_FORCED - the credentials have expired")
-    assert 0 < time.time() - started < 8
+    assert 0 < time.time() - started < 60
 
 
 def test_a_connection_lives_on_with_a_new_token_and_its_rights(guarded, issuer):
