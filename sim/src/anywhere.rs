@@ -735,11 +735,15 @@ impl Anywhere {
         Ok(())
     }
 
-    /// Through a detour, which is there some time after the link is lost, what is held goes back later than the queue could be
-    /// read: it stands where it stood, but who reads is beyond that. A node that has nothing any more needs no handle.
+    /// What is held may go back later than the queue could be read: through a detour, which is there some time after the link is
+    /// lost, or since a get was given up whose answer had come. It stands where it stood, but who reads is beyond that.
     fn wait_for_returns(&mut self) -> Result<(), String> {
         let mut waits = 0;
-        while self.bridged && self.clients.iter().any(|it| it.work.counts().0 > 0) {
+        while self
+            .home
+            .as_ref()
+            .is_some_and(|home| home.queue.status().unacked > 0)
+        {
             self.settle_down()?;
             waits += 1;
             if waits > SERVES_WITHIN {
