@@ -120,7 +120,8 @@ class Session:
         self.ledger.came_anew += message in self.unsafe
         publisher, number = message
         if self.ordered and message in self.seen:
-            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")
+            known = {"marked": redelivered, "acknowledged before": message in self.ledger.acked[self.queue], "confirmed": message in self.ledger.confirmed[self.queue]}
+            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer: {known}")
         elif self.ordered and self.is_alone and number < self.last.get(publisher, -1):
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
         if self.ordered and not redelivered and message in self.ledger.given[self.queue]:
