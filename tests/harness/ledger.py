@@ -26,8 +26,6 @@ class Ledger:
         self.unmarked: list[str] = []
         self.confirmed_total = 0
         self.consumed_total = 0
-        # To a consumer that had it of a node that was killed before it was safe.
-        self.came_anew = 0
 
     def body(self, publisher: int, number: int) -> bytes:
         """The one right body of a message: its name, then padding that depends on nothing but its name and the seed."""
@@ -81,12 +79,11 @@ class Ledger:
 
     def begins_anew(self, queue: str, safe: set[tuple[int, int]]) -> None:
         """The queue's node was killed, and starts again. What it gave before and had not confirmed may never have been on its disk: the node
-        of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time: to whom it came before, too,
-        since consumers of other nodes stay."""
+        of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time. Consumers of other nodes
+        stay; to them, too, everything may come again, marked: who asked the new start first was given what they hold."""
         self.given[queue] &= safe
         for consumer in self.consumers[queue]:
-            consumer.unsafe |= consumer.seen - safe
-            consumer.seen &= safe
+            consumer.seen.clear()
             consumer.last.clear()
 
     def forget(self) -> None:
@@ -109,15 +106,12 @@ class Session:
         self.is_alone = True
         self.last: dict[int, int] = {}
         self.seen: set[tuple[int, int]] = set()
-        # What it had got of a node that was killed before that was safe.
-        self.unsafe: set[tuple[int, int]] = set()
 
     def take(self, body: bytes, redelivered: bool) -> tuple[int, int] | None:
         message = self.ledger.identify(self.queue, body)
         if message is None:
             return None
         self.ledger.consumed_total += 1
-        self.ledger.came_anew += message in self.unsafe
         publisher, number = message
         if self.ordered and message in self.seen:
             known = {"marked": redelivered, "acknowledged before": message in self.ledger.acked[self.queue], "confirmed": message in self.ledger.confirmed[self.queue]}
