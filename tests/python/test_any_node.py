@@ -1,7 +1,6 @@
 """What is one node's alone is told through any other one of its cluster: events as they happen, and what an exchange remembers."""
 
 import json
-import select
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ import pika
 import pytest
 
 from api import Api
+from test_command_line import follow  # noqa: F401 - a fixture
 from test_process import BINARY, pytestmark  # noqa: F401 - a mark
 from waiting import until
 
@@ -38,27 +38,9 @@ def paused(cluster):
     cluster.wait_until_whole()
 
 
-@pytest.fixture
-def follow(cluster):
-    """Has a command of the asked node tell of the other one; something is done there until a line is written, which is given."""
-    started = []
-
-    def first_line(*words, act):
-        command = [BINARY, "ctl", *words, "-q", "--node", name(MEANT), "--data-dir", str(cluster.nodes[ASKED].data)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            # Nothing tells when the command listens.
-            act()
-            if select.select([process.stdout], [], [], 0.5)[0]:
-                return process.stdout.readline()
-        raise AssertionError(f"{words} wrote nothing")
-
-    yield first_line
-    for process in started:
-        process.kill()
-        process.communicate()
+def first_line(follow, cluster, *words):  # noqa: F811
+    """What a command of the asked node tells of the other one, where something changes until a line is written."""
+    return follow(cluster.nodes[ASKED], [*words, "--node", name(MEANT)], lambda _: change(cluster))
 
 
 def api(cluster, node) -> Api:
@@ -71,13 +53,13 @@ def change(cluster) -> None:
         assert api(cluster, node).put(f"/global-parameters/{what}", {"name": what, "value": time.monotonic()}).status in (201, 204)
 
 
-def test_the_command_line_tells_events_of_the_node_that_is_named(cluster, follow):
-    event = json.loads(follow("consume_event_stream", "--pattern", "^parameter", act=lambda: change(cluster)))
+def test_the_command_line_tells_events_of_the_node_that_is_named(cluster, follow):  # noqa: F811
+    event = json.loads(first_line(follow, cluster, "consume_event_stream", "--pattern", "^parameter"))
     assert (event["event"], event["name"]) == ("parameter.set", "meant")
 
 
-def test_the_command_line_tells_lines_of_the_log_of_the_node_that_is_named(cluster, follow):
-    line = follow("log_tail_stream", act=lambda: change(cluster))
+def test_the_command_line_tells_lines_of_the_log_of_the_node_that_is_named(cluster, follow):  # noqa: F811
+    line = first_line(follow, cluster, "log_tail_stream")
     assert "PUT /api/global-parameters/meant" in line
 
 
