@@ -80,7 +80,7 @@ class Ledger:
     def begins_anew(self, queue: str, safe: set[tuple[int, int]]) -> None:
         """The queue's node was killed, and starts again. What it gave before and had not confirmed may never have been on its disk: the node
         of its publisher sends it again, as the publisher himself would, and then it comes as if for the first time. Consumers of other nodes
-        stay; to them, too, everything may come again, marked: who asked the new start first was given what they hold."""
+        stay; to them, too, may come again, marked, what they had: an acknowledgement just before the kill need not be on its disk either."""
         self.given[queue] &= safe
         for consumer in self.consumers[queue]:
             consumer.seen.clear()
