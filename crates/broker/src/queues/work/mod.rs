@@ -41,7 +41,7 @@ use passed::OfDetours;
 use queue::NodeConsumer;
 use reached::Reached;
 use served::Served;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -93,7 +93,8 @@ pub struct Work {
     here: Arc<Here>,
     budget: Arc<Budget>,
     nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
-    served: RwLock<HashMap<QueueId, Arc<Served>>>,
+    /// In order, as handles are in `reached`.
+    served: RwLock<BTreeMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
     alarm: OwnAlarm,
     rejected: Arc<RejectedFrames>,

@@ -10,7 +10,7 @@ use crate::groups::handle::{Frame, Sessions, ToNode};
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
 use model::QueueId;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A node without a link for so many ticks, of 100 ms each, cannot be reached: its queues have no owner. Handles tell their
@@ -21,7 +21,8 @@ const GONE_AFTER: u32 = 50;
 pub(super) struct Reached {
     pub node: NodeId,
     here: Arc<Here>,
-    queues: RwLock<HashMap<QueueId, Arc<Away>>>,
+    /// In order, as what a tick or the link makes them say goes out in it: the simulator does the same each time.
+    queues: RwLock<BTreeMap<QueueId, Arc<Away>>>,
     link: Mutex<Link>,
     alarm: PeerAlarm,
 }
