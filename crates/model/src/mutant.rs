@@ -79,10 +79,24 @@ pub enum Mutant {
     LeaseFromAnswer,
     /// A lease on the catalog is given without a proof that nobody else leads.
     LeaseUnproven,
+    /// What is sent on a second time is taken for a duplicate of itself.
+    DropsOwnDuplicate,
+    /// That a key has passed is on record before its message has arrived.
+    WritesUnarrived,
+    /// No key is remembered.
+    RemembersNoKey,
+    /// What is published on the home of a deduplicating exchange goes straight to queues elsewhere.
+    PassesByMemory,
+    /// Some of what has arrived is sent on once more.
+    SendsArrivedAgain,
+    /// Some of what is to be sent on waits, and what comes then does not.
+    LetsOthersPass,
+    /// A delayed message waits half its time.
+    HalvesDelays,
 }
 
 impl Mutant {
-    /// All of them, but for [`Self::OF_HANDOVER`] and [`Self::OF_CATALOG`].
+    /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`] and [`Self::OF_EXCHANGES`].
     pub const ALL: [Self; 27] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
@@ -123,6 +137,17 @@ impl Mutant {
         Self::CatalogWaitsForNobody,
         Self::LeaseFromAnswer,
         Self::LeaseUnproven,
+    ];
+
+    /// Those of exchanges that keep something.
+    pub const OF_EXCHANGES: [Self; 7] = [
+        Self::DropsOwnDuplicate,
+        Self::WritesUnarrived,
+        Self::RemembersNoKey,
+        Self::PassesByMemory,
+        Self::SendsArrivedAgain,
+        Self::LetsOthersPass,
+        Self::HalvesDelays,
     ];
 
     /// Whether this is done wrong in this thread.

@@ -24,6 +24,10 @@ pub struct Envelope<'a> {
     steps: usize,
     /// The node that routes it, if there are others.
     at: Option<NodeId>,
+    /// It goes to the memory of each deduplication exchange, also to one on this node.
+    to_memories: bool,
+    /// It came to a deduplication exchange whose memory is on this node.
+    met_memory: bool,
     /// Knows what has passed; without it nothing counts as passed.
     filter: Option<&'a dyn DeduplicationFilter>,
 }
@@ -59,6 +63,8 @@ impl<'a> Envelope<'a> {
             looked: Looked::AtKey,
             steps: 0,
             at: None,
+            to_memories: false,
+            met_memory: false,
             filter: None,
         }
     }
@@ -91,6 +97,19 @@ impl<'a> Envelope<'a> {
     pub fn at(mut self, node: NodeId) -> Self {
         self.at = Some(node);
         self
+    }
+
+    /// What reaches a deduplication exchange goes to where that remembers as it is, also if that is on this node: from there it
+    /// goes on as what other nodes send.
+    #[must_use]
+    pub fn to_memories(mut self) -> Self {
+        self.to_memories = true;
+        self
+    }
+
+    /// True if it came to a deduplication exchange whose memory is on this node, whether it has a key or not.
+    pub fn has_met_memory(&self) -> bool {
+        self.met_memory
     }
 
     /// The filter that deduplication exchanges ask. Only for a message that is really routed, and not only looked at: a filter
@@ -142,13 +161,14 @@ impl<'a> Envelope<'a> {
         !self.waited && delay_ms(self.properties()) > 0
     }
 
-    /// True if it is routed by another node than this one.
+    /// True if it goes to the memory of a deduplication exchange of this node as it is.
     pub(crate) fn is_away_from(&self, home: NodeId) -> bool {
-        self.at.is_some_and(|at| at != home)
+        self.to_memories || self.at.is_some_and(|at| at != home)
     }
 
     /// True if a message like this one has passed the exchange that keeps its keys by this id.
     pub(crate) fn has_passed(&mut self, seen: QueueId) -> bool {
+        self.met_memory = true;
         let properties = self.properties();
         if !DeduplicationKey::is_in(properties) {
             return false;

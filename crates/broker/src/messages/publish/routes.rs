@@ -4,7 +4,7 @@ use super::{Publisher, Target};
 use crate::broker::replies::REPLY_TO;
 use crate::queues::Handle;
 use catalog::{Envelope, Looked, Refusal, Verb};
-use model::{BlockBuilder, Message, QueueId, Ranges};
+use model::{BlockBuilder, Message, Mutant, QueueId, Ranges};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
@@ -83,6 +83,14 @@ impl Publisher {
             .at(self.session.broker().topology().own_node());
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
+        if envelope.has_met_memory() && self.lead_elsewhere(&ids) {
+            ids.clear();
+            envelope = Envelope::new(message.routing_key(), message.properties)
+                .with_chance(chance)
+                .at(self.session.broker().topology().own_node())
+                .to_memories();
+            self.view.route(exchange, &mut envelope, &mut ids);
+        }
         let at = self.target(ids);
         // Each reply address is used once or twice, and then never again.
         let lasting =
@@ -138,11 +146,32 @@ impl Publisher {
             .with_filter(&passing);
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
+        if envelope.has_met_memory() && self.lead_elsewhere(&ids) {
+            passing.refused();
+            ids.clear();
+            let mut envelope = Envelope::with_keys(keys, message.properties)
+                .with_chance(chance)
+                .at(self.session.broker().topology().own_node())
+                .to_memories();
+            self.view.route(exchange, &mut envelope, &mut ids);
+        }
         let target = self.target(ids);
         if passing.has_passed_any() && self.targets[target].queues.iter().any(Handle::is_without_owner) {
             passing.refused();
         }
         Ok(target)
+    }
+
+    /// True if what met a deduplicating exchange of this node goes on to another node. Then it goes into the exchange's own
+    /// queue first, as what other nodes send: the key of a message that is safe nowhere would outlive it, and one like it would
+    /// be taken for a duplicate of what is lost. Where somebody cannot be reached it is refused.
+    #[cold]
+    fn lead_elsewhere(&self, ids: &[QueueId]) -> bool {
+        let registry = self.session.broker().queues();
+        let handles: SmallVec<[Handle; 8]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
+        handles.iter().any(|handle| handle.here().is_none())
+            && !handles.iter().any(Handle::is_without_owner)
+            && !Mutant::PassesByMemory.is_on()
     }
 
     /// The target for a set of queues: two routes to the same queues share it, so that their messages keep their order.

@@ -162,7 +162,9 @@ impl Pair {
         self.away
             .work
             .up(HOME, self.home.broker.topology().incarnation().number);
-        self.home.work.up(AWAY, 1);
+        self.home
+            .work
+            .up(AWAY, self.away.broker.topology().incarnation().number);
     }
 
     fn cut(&self) {

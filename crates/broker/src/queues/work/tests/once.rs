@@ -192,6 +192,39 @@ fn delayed_messages_of_another_node_come_once_and_are_refused_while_it_cannot_be
     assert!(pair.all_until("last").is_empty());
 }
 
+#[test]
+fn what_is_published_on_an_exchanges_home_to_a_queue_elsewhere_is_safe_there_before_its_key_is_remembered() {
+    let mut pair = Pair::new();
+    let files = FaultyFs::new();
+    let open = |files: &FaultyFs| Node::open(AWAY, files, &pair.wire);
+    let away = open(&files);
+    away.declare_there();
+    away.session.declare_exchange(CHANNEL, once()).unwrap();
+    let binding = Binding {
+        source: ONCE,
+        destination: "q",
+        routing_key: b"",
+        arguments: Table::new(),
+    };
+    away.session.bind_queue(CHANNEL, binding).unwrap();
+    pair.away = away;
+    pair.link();
+    pair.cut();
+    // It is under way when its node closes, and nobody is told that it is safe anywhere else.
+    publish_key(&pair.away, 1, 1);
+    pair.told("a confirm", confirms(1));
+    let closed = std::mem::replace(&mut pair.away, Node::open(AWAY, &FaultyFs::new(), &pair.wire));
+    drop(closed);
+    pair.away = Node::open(AWAY, &files.kill(), &pair.wire);
+    pair.away.broker.join(pair.away.work.clone());
+    pair.link();
+    // Its client tries again.
+    publish_key(&pair.away, 1, 2);
+    assert!(pair.all_until("1").is_empty());
+    publish(&pair.away, ONCE, &Table::new(), "last", 3);
+    assert!(pair.all_until("last").is_empty(), "it comes once");
+}
+
 struct Nowhere;
 
 impl Links for Nowhere {
