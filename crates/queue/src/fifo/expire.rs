@@ -5,7 +5,7 @@
 
 use super::record::Expiry;
 use super::{Classic, DropReason, Effect, Ends, FifoOutcome, Lane};
-use model::{Block, LONGEST_MS, Seq, Timestamp, delay_ms};
+use model::{Block, LONGEST_MS, Mutant, Seq, Timestamp, delay_ms};
 
 /// What time has done to a lane.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,13 +112,14 @@ impl Lane {
         };
         let last = first + (block.len() as u64 - u64::from(from)) - 1;
         if !own {
-            let at_ms = now.0.saturating_add(longest.min(LONGEST_MS));
+            let at_ms = deadline_ms(now, longest.min(LONGEST_MS));
             return vec![Expiry { first, last, at_ms }];
         }
         let mut expiries: Vec<Expiry> = Vec::new();
         for (seq, at) in (first..).zip(from as usize..block.len()) {
             let properties = block.message(at).properties;
             let own = match delays {
+                true if Mutant::HalvesDelays.is_on() => Some(delay_ms(properties) / 2),
                 true => Some(delay_ms(properties)),
                 false => properties.expiration_ms().and_then(Result::ok),
             };
@@ -126,7 +127,7 @@ impl Lane {
             if ttl == u64::MAX {
                 continue;
             }
-            let at_ms = now.0.saturating_add(ttl);
+            let at_ms = deadline_ms(now, ttl);
             match expiries.last_mut() {
                 Some(last) if last.at_ms == at_ms && last.last + 1 == seq => last.last = seq,
                 _ => expiries.push(Expiry {
@@ -137,5 +138,14 @@ impl Lane {
             }
         }
         expiries
+    }
+}
+
+/// When something is due that may stay for so long, in milliseconds since the Unix epoch. What may not stay at all was due long
+/// ago: it must not wait, and let what comes later go before it, if the node starts again with a clock that was set back.
+fn deadline_ms(now: Timestamp, ttl_ms: u64) -> u64 {
+    match ttl_ms {
+        0 => 1,
+        _ => now.0.saturating_add(ttl_ms),
     }
 }
