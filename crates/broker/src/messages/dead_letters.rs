@@ -25,8 +25,8 @@ use catalog::{Answer, Envelope, Exchange, NodeId, QueueKind, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Value;
 use model::{
-    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Limits, Message, QueueId, Ranges, RouteBuf, Seq,
-    Timestamp, X_DELAY,
+    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Limits, Message, Mutant, QueueId, Ranges, RouteBuf,
+    Seq, Timestamp, X_DELAY,
 };
 use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
@@ -194,6 +194,8 @@ impl Publishing {
                 let Some(sent) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) else {
                     continue;
                 };
+                let unreached =
+                    unreached || Mutant::SendsArrivedAgain.is_on() && sent.number.is_multiple_of(7);
                 if let Some(open) = self.open.get_mut(&sent.number).filter(|_| unreached) {
                     sent.seqs.iter().for_each(|seq| open.postpone(seq));
                 }
@@ -400,7 +402,8 @@ impl Publishing {
             let handle = round.broker.queues().get(*id);
             handle.is_some_and(|handle| handle.is_without_owner())
         };
-        if round.stays && queues.iter().any(is_lost) {
+        let waits = Mutant::LetsOthersPass.is_on() && round.number.is_multiple_of(7);
+        if round.stays && (waits || queues.iter().any(is_lost)) {
             if let Some(open) = self.open.get_mut(&round.number) {
                 open.postpone(seq);
             }

@@ -11,7 +11,7 @@
 
 mod codec;
 
-use model::{DeduplicationKey, Index, Machine, Outcome, QueueId, Seq, Timestamp};
+use model::{DeduplicationKey, Index, Machine, Mutant, Outcome, QueueId, Seq, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// So many keys stand in one record at most.
@@ -149,12 +149,13 @@ impl Seen {
         by: Option<Bearer>,
     ) -> bool {
         if let Some(bearer) = self.bearers.get(&key) {
-            return by == Some(*bearer);
+            return by == Some(*bearer) && !Mutant::DropsOwnDuplicate.is_on();
         }
         if self
             .known
             .get(&key)
             .is_some_and(|(_, until_ms)| *until_ms > now.0)
+            && !Mutant::RemembersNoKey.is_on()
         {
             return false;
         }
@@ -238,7 +239,8 @@ impl Seen {
             .take_while(|(number, _)| *number < below);
         let seen = |&(number, key): &(u64, DeduplicationKey)| {
             let (known, until_ms) = *self.known.get(&key)?;
-            (known == number && !self.bearers.contains_key(&key)).then_some(SeenKey {
+            let is_borne = self.bearers.contains_key(&key) && !Mutant::WritesUnarrived.is_on();
+            (known == number && !is_borne).then_some(SeenKey {
                 number,
                 key,
                 until_ms,
