@@ -3,19 +3,22 @@
 //! there twice, everybody is answered, and an acknowledgement counts for nothing but its message. On half of the seeds the two
 //! have a link with each other now and then, through which each reaches the queue if it has no link of its own.
 
+use super::kept::Exchanges;
+use super::ledger::{Id, Ledger, Sent};
+use super::wire::{End, Wire, heard_start};
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
 use broker::groups::{Links, NodeId, Outlet, Receipt, Reply};
-use broker::queues::{Existing, Peers, Queue, Remote, Work, WorkLinks, alone as queues};
+use broker::queues::{Existing, Peers, Queue, Remote, Work, alone as queues};
 use broker::{Answer, ChannelId, ConsumerSettings, Delivery, Disposal, Event, Outbox, QueueQuestion};
 use bytes::Bytes;
 use cluster::Settings;
 use model::properties::Properties;
-use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, Ranges, RouteBuf, Seq};
+use model::{BlockBuilder, ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
 use queue::{Request, store};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use storage::LogOptions;
 use storage::faulty::{Fault, FaultyFs, Random};
@@ -38,26 +41,6 @@ impl Links for Nowhere {
     fn send(&self, _: NodeId, _: Bytes) {}
 
     fn bulk(&self, _: NodeId, _: Bytes) {}
-}
-
-/// What is under way between nodes, in order.
-#[derive(Debug, Default)]
-struct Wire(Mutex<VecDeque<(NodeId, NodeId, Bytes)>>);
-
-impl Wire {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(NodeId, NodeId, Bytes)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One node's end of it.
-#[derive(Debug)]
-struct End(NodeId, Arc<Wire>);
-
-impl WorkLinks for End {
-    fn work(&self, to: NodeId, parts: Vec<Bytes>) {
-        self.1.lock().push_back((self.0, to, parts.concat().into()));
-    }
 }
 
 /// What a node has: the queue, or nothing.
@@ -98,9 +81,6 @@ struct Held {
     id: Id,
 }
 
-/// Which node's client published it, and its number.
-type Id = (u32, u64);
-
 /// A node with clients.
 struct Clients {
     node: NodeId,
@@ -135,14 +115,7 @@ pub struct Anywhere {
     /// They have one.
     bridged: bool,
     numbers: u64,
-    persistent: BTreeSet<Id>,
-    confirmed: BTreeSet<Id>,
-    refused: BTreeSet<Id>,
-    accepted: BTreeSet<Id>,
-    /// What was delivered as for the first time, in which start of the home node.
-    seen: BTreeMap<Id, u64>,
-    /// What was confirmed, and lasts, when a start of the home node began: what was delivered of the rest may be sent again.
-    safe: BTreeMap<u64, BTreeSet<Id>>,
+    ledger: Ledger,
     /// How often links broke, the home node started again, publishes were refused, late acknowledgements came, and something was
     /// published through the other node.
     pub counts: [u64; 5],
@@ -208,12 +181,7 @@ pub fn run(seed: u64, told: bool) -> Result<Anywhere, String> {
         bridged: false,
         wire,
         numbers: 0,
-        persistent: BTreeSet::new(),
-        confirmed: BTreeSet::new(),
-        refused: BTreeSet::new(),
-        accepted: BTreeSet::new(),
-        seen: BTreeMap::new(),
-        safe: BTreeMap::new(),
+        ledger: Ledger::new(Exchanges::new([HOME; 3], None, true)),
         counts: [0; 5],
     };
     run.start()?;
@@ -281,8 +249,7 @@ impl Anywhere {
         self.hear()?;
         self.tell(|| "home ends".to_owned());
         self.counts[1] += 1;
-        let safe = self.confirmed.intersection(&self.persistent).copied().collect();
-        self.safe.insert(self.starts + 1, safe);
+        self.ledger.begins(self.starts + 1);
         (0..CLIENTS.len()).for_each(|at| self.cut(at));
         let power = self.random.chance() || self.files.is_off();
         let seed = self.random.bits();
@@ -314,11 +281,8 @@ impl Anywhere {
             return;
         }
         self.counts[0] += 1;
-        let ends = [clients.node, HOME];
-        self.wire
-            .lock()
-            .retain(|(from, to, _)| !ends.contains(from) || !ends.contains(to));
         let node = clients.node;
+        self.wire.cut(node, HOME);
         clients.work.down(HOME);
         if let Some(home) = &self.home {
             until_power_cut(|| home.work.down(node));
@@ -342,10 +306,8 @@ impl Anywhere {
             return;
         }
         self.tell(|| "clients are cut off from each other".to_owned());
-        self.wire
-            .lock()
-            .retain(|(from, to, _)| *from == HOME || *to == HOME);
         let (one, other) = (&self.clients[0], &self.clients[1]);
+        self.wire.cut(one.node, other.node);
         one.work.down(other.node);
         other.work.down(one.node);
     }
@@ -413,9 +375,9 @@ impl Anywhere {
             let (route, properties) = (RouteBuf::new(b"", b"q"), Properties::amqp091(b""));
             block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
             clients.open.insert(number);
-            if persistent {
-                self.persistent.insert((clients.node.0, number));
-            }
+            let through = None;
+            let sent = Sent { persistent, through };
+            self.ledger.sent.insert((clients.node.0, number), sent);
         }
         let receipt = Receipt {
             outbox: clients.outbox.clone(),
@@ -498,7 +460,7 @@ impl Anywhere {
                 failed,
             },
             false => {
-                if !self.accepted.insert(id) {
+                if !self.ledger.accepted.insert(id) {
                     self.counts[3] += 1;
                 }
                 Request::Settle {
@@ -562,7 +524,7 @@ impl Anywhere {
         };
         match (receiver, &self.home) {
             (Some(at), _) if is_there => {
-                let start = self.heard_start(at);
+                let start = heard_start(&self.clients[at].work, HOME, self.starts);
                 self.clients[at].work.receive(from, bytes);
                 if start != self.starts {
                     self.hear_at(at, start)?;
@@ -572,14 +534,6 @@ impl Anywhere {
             _ => {}
         }
         Ok(())
-    }
-
-    /// The start of the home node that a node of clients knows of. What an earlier one has said may still be on its way through
-    /// the other node when the next one runs.
-    fn heard_start(&self, at: usize) -> u64 {
-        let work = &self.clients[at].work;
-        let runs = |start: &u64| work.runs(Incarnation(start << 16 | u64::from(HOME.0)));
-        (1..=self.starts).rev().find(runs).unwrap_or(self.starts)
     }
 
     fn hear(&mut self) -> Result<(), String> {
@@ -609,11 +563,11 @@ impl Anywhere {
             }
             Event::Confirm { numbers, .. } => {
                 clients.open.retain(|it| !numbers.contains(*it));
-                self.confirmed.extend(numbers.iter().map(|it| (node, it)));
+                self.ledger.confirm(node, &numbers);
             }
             Event::Reject { numbers, .. } => {
                 clients.open.retain(|it| !numbers.contains(*it));
-                self.refused.extend(numbers.iter().map(|it| (node, it)));
+                self.ledger.refuse(node, &numbers);
                 self.counts[2] += numbers.count();
             }
             Event::ConsumerCancelled { consumer, .. } if !clients.consumers.remove(&consumer) => {
@@ -656,15 +610,7 @@ impl Anywhere {
             let mut words = text.split(' ').map(|word| word.parse::<u64>().unwrap_or(0));
             let id = (words.next().unwrap_or(0) as u32, words.next().unwrap_or(0));
             self.clients[at].held.push(Held { consumer, seq, id });
-            if delivery.redelivered {
-                continue;
-            }
-            let seen = self.seen.entry(id).or_insert(0);
-            let (one, other) = (start.min(*seen), start.max(*seen));
-            *seen = other;
-            if one == other || one > 0 && self.safe.get(&other).is_some_and(|safe| safe.contains(&id)) {
-                return Err(format!("{id:?} comes as for the first time once more"));
-            }
+            self.ledger.given(id, delivery.redelivered, start, self.clock)?;
         }
         Ok(())
     }
@@ -723,7 +669,7 @@ impl Anywhere {
         }
         self.wait_for_returns()?;
         let left = self.drain()?;
-        self.judge(&left)?;
+        self.ledger.judge(&left, self.starts)?;
         for _ in 0..IDLE {
             self.settle_down()?;
         }
@@ -793,25 +739,5 @@ impl Anywhere {
             }
         }
         Err("the queue has no end".to_owned())
-    }
-
-    fn judge(&self, left: &[Id]) -> Result<(), String> {
-        let there: BTreeSet<Id> = left.iter().copied().collect();
-        if there.len() != left.len() {
-            return Err(format!("something is there twice: {left:?}"));
-        }
-        for id in &self.confirmed {
-            let lasts = self.persistent.contains(id) || self.starts == 1;
-            if lasts && !there.contains(id) && !self.accepted.contains(id) {
-                return Err(format!("{id:?} was confirmed and is lost; left are {left:?}"));
-            }
-        }
-        for node in CLIENTS {
-            let own: Vec<_> = left.iter().filter(|(of, _)| *of == node.0).collect();
-            if !own.is_sorted() {
-                return Err(format!("messages of {node:?} have changed places: {own:?}"));
-            }
-        }
-        Ok(())
     }
 }
