@@ -18,9 +18,11 @@ use crate::exchange_kinds::ExchangeKind;
 use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
+use crate::request::DeclareQueue;
+use crate::vhost::Vhost;
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{Rule, integer, number};
-use table::{ARGUMENTS, Beside, CONSUMER_ARGUMENTS, DEAD_LETTER_EXCHANGE};
+use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS, DEAD_LETTER_EXCHANGE};
 
 pub use settings::queue_settings;
 
@@ -45,6 +47,29 @@ pub fn check_queue(kind: QueueKind, arguments: &Table, queue: &str, vhost: &str)
         .map_err(|(argument, fault)| invalid(argument, ObjectKind::Queue, queue, vhost, fault))
 }
 
+/// Checks that a queue of this kind can be durable, exclusive and deleted automatically, or not, as it is to be.
+///
+/// # Errors
+/// The first property that it cannot have, in RabbitMQ's order.
+pub fn check_properties(
+    kind: QueueKind,
+    (durable, exclusive, auto_delete): (bool, bool, bool),
+    queue: &str,
+    vhost: &str,
+) -> Result<(), Refusal> {
+    let property = match (durable, exclusive, auto_delete) {
+        _ if kind.is_compatible(durable, exclusive, auto_delete) => return Ok(()),
+        (_, _, true) => "auto-delete",
+        (_, true, _) => "exclusive-owner",
+        _ => "non-durable",
+    };
+    Err(Refusal::InvalidProperty {
+        property,
+        queue: queue.into(),
+        vhost: vhost.into(),
+    })
+}
+
 fn invalid(argument: &str, kind: ObjectKind, name: &str, vhost: &str, fault: ArgumentFault) -> Refusal {
     Refusal::InvalidArgument(InvalidArgument {
         argument: argument.into(),
@@ -66,22 +91,24 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
         let complaint = Rule::Kind.check(value);
         return complaint.map_err(|reason| (QUEUE_TYPE, ArgumentFault::Value(reason)));
     }
-    for argument in ARGUMENTS {
+    // Whatever the kind, it may be named.
+    let is_own = |argument: &Argument| argument.name == QUEUE_TYPE || argument.kinds.contains(&kind);
+    for argument in ARGUMENTS.iter().filter(|argument| is_own(argument)) {
         let name = argument.name;
         let Some(value) = arguments.get(name) else {
             continue;
         };
-        // Whatever the kind, it may be named.
-        if name != QUEUE_TYPE && !argument.kinds.contains(&kind) {
-            return Err((name, ArgumentFault::Foreign(kind)));
-        }
         let beside = argument.beside.as_ref();
         let fails = |it: &&Beside| arguments.contains(it.other) != it.is_needed;
         let beside = beside.filter(fails).map_or(Ok(()), |it| Err(it.complaint.into()));
         let checked = argument.rule.check(value).and(beside);
         checked.map_err(|reason| (name, ArgumentFault::Value(reason)))?;
     }
-    Ok(())
+    let mut foreign = ARGUMENTS.iter().filter(|argument| !is_own(argument));
+    match foreign.find(|argument| arguments.contains(argument.name)) {
+        Some(argument) => Err((argument.name, ArgumentFault::Foreign(kind))),
+        None => Ok(()),
+    }
 }
 
 /// Reads the arguments of a consumer of a queue of this kind. RabbitMQ ignores what it does not know, and refuses what belongs to
@@ -119,6 +146,67 @@ pub fn with_type(mut arguments: Table) -> Table {
         arguments.push(QUEUE_TYPE, QueueKind::default().name());
     }
     arguments
+}
+
+/// What a node says of queues that are declared on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDefaults {
+    /// `default_queue_type`: what queues are that are declared without a type, where the virtual host says nothing.
+    pub kind: QueueKind,
+    /// `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`: a quorum queue may be declared again as a classic one.
+    pub relaxed: bool,
+}
+
+/// The arguments that a quorum queue and a classic one must have alike where checks are relaxed.
+const RELAXED: &[&str] = &[
+    DEAD_LETTER_EXCHANGE,
+    "x-dead-letter-routing-key",
+    "x-expires",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-single-active-consumer",
+    "x-message-ttl",
+];
+
+impl DeclareQueue {
+    /// Says what the client left to its virtual host and to the node: which kind of queue it means, if it can be of that kind.
+    pub fn complete(&mut self, vhost: Option<&Vhost>, defaults: QueueDefaults) {
+        if self.passive {
+            return;
+        }
+        let of_vhost = vhost.and_then(|vhost| vhost.metadata().default_queue_type);
+        let kind = of_vhost.unwrap_or(defaults.kind);
+        let fits = kind.is_compatible(self.durable, self.exclusive, self.auto_delete)
+            && (kind.may_be_unnamed() || !self.name.is_empty());
+        if kind != QueueKind::default() && fits && is_untyped(&self.arguments) {
+            self.arguments.insert(QUEUE_TYPE, kind.name());
+        }
+        let known = vhost.and_then(|vhost| vhost.queue(&self.name));
+        if let Some(known) = known.filter(|known| defaults.relaxed && known.kind == QueueKind::Quorum) {
+            self.relax(known);
+        }
+    }
+
+    /// Who declares a quorum queue again as a classic one means the queue that is there.
+    fn relax(&mut self, known: &Queue) {
+        if kind_of(&self.arguments) != QueueKind::Classic {
+            return;
+        }
+        let mut arguments = (*known.arguments).clone();
+        for name in RELAXED {
+            match self.arguments.get(name) {
+                Some(value) => arguments.insert(*name, value.clone()),
+                None => drop(arguments.remove(name)),
+            }
+        }
+        self.arguments = arguments;
+        (self.durable, self.exclusive, self.auto_delete) = (true, false, false);
+    }
+}
+
+fn is_untyped(arguments: &Table) -> bool {
+    let named = arguments.get(QUEUE_TYPE);
+    named.is_none_or(|value| value.as_bytes().is_some_and(<[u8]>::is_empty))
 }
 
 /// The kind that a declaration asks for. What is no kind is refused with the other arguments.

@@ -49,7 +49,7 @@ pub mod user;
 pub mod vhost;
 pub mod view;
 
-pub use arguments::{ConsumerArguments, check_consumer};
+pub use arguments::{ConsumerArguments, QueueDefaults, check_consumer, kind_of};
 pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;
 pub use effect::{Answer, Effect};
