@@ -333,21 +333,95 @@ mod tests {
 
     #[test]
     fn a_kind_that_this_version_lacks_is_refused_before_all_else() {
-        for kind in [QueueKind::Quorum, QueueKind::Stream] {
-            let said = Table::new()
-                .with("x-max-priority", 5)
-                .with("x-queue-type", kind.name());
-            let text = format!(
-                "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type '{}'\"",
-                kind.name()
-            );
-            assert_eq!(
-                check_queue(kind_of(&said), &said, "q", "/")
-                    .unwrap_err()
-                    .to_string(),
-                text
-            );
-        }
+        let said = Table::new()
+            .with("x-max-priority", 5)
+            .with("x-queue-type", "stream");
+        let text =
+            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'stream'\"";
+        let refused = check_queue(kind_of(&said), &said, "q", "/").unwrap_err();
+        assert_eq!(refused.to_string(), text);
+    }
+
+    #[test]
+    fn a_quorum_queue_lasts() {
+        let refused = |flags| {
+            let checked = check_properties(QueueKind::Quorum, flags, "q", "/");
+            checked.map_err(|refusal| refusal.to_string())
+        };
+        let text = |property| {
+            Err(format!(
+                "invalid property '{property}' for queue 'q' in vhost '/'"
+            ))
+        };
+        assert_eq!(refused((true, false, false)), Ok(()));
+        assert_eq!(refused((false, false, false)), text("non-durable"));
+        assert_eq!(refused((false, true, false)), text("exclusive-owner"));
+        assert_eq!(refused((true, true, true)), text("auto-delete"));
+        assert!(check_properties(QueueKind::Classic, (false, true, true), "q", "/").is_ok());
+    }
+
+    #[test]
+    fn a_declaration_without_a_type_means_the_default_if_it_can() {
+        let defaults = QueueDefaults {
+            kind: QueueKind::Quorum,
+            relaxed: false,
+        };
+        let meant = |name: &str, durable, exclusive, arguments| {
+            let mut declare = DeclareQueue {
+                name: name.into(),
+                durable,
+                exclusive,
+                arguments,
+                ..DeclareQueue::default()
+            };
+            declare.complete(None, defaults);
+            kind_of(&declare.arguments)
+        };
+        assert_eq!(meant("q", true, false, Table::new()), QueueKind::Quorum);
+        assert_eq!(
+            meant("q", true, false, Table::new().with("x-queue-type", "")),
+            QueueKind::Quorum
+        );
+        assert_eq!(
+            meant("q", true, false, Table::new().with("x-queue-type", "classic")),
+            QueueKind::Classic
+        );
+        assert_eq!(meant("q", true, true, Table::new()), QueueKind::Classic);
+        assert_eq!(meant("q", false, false, Table::new()), QueueKind::Classic);
+        assert_eq!(meant("", true, false, Table::new()), QueueKind::Classic);
+    }
+
+    #[test]
+    fn a_quorum_queue_may_be_declared_again_as_a_classic_one_where_checks_are_relaxed() {
+        let known = Queue {
+            id: model::QueueId(1),
+            kind: QueueKind::Quorum,
+            vhost: "/".into(),
+            name: "q".into(),
+            lifetime: crate::node::Lifetime::Durable,
+            home: crate::node::NodeId::FIRST,
+            members: std::sync::Arc::default(),
+            auto_delete: false,
+            arguments: std::sync::Arc::new(
+                Table::new()
+                    .with("x-queue-type", "quorum")
+                    .with("x-max-length", 5),
+            ),
+        };
+        let again = |arguments: Table| {
+            let mut declare = DeclareQueue {
+                name: "q".into(),
+                arguments,
+                ..DeclareQueue::default()
+            };
+            declare.relax(&known);
+            check_same_queue(&known, declare.durable, declare.auto_delete, &declare.arguments).is_ok()
+        };
+        assert!(again(
+            Table::new().with("x-max-length", 5).with("x-queue-mode", "lazy")
+        ));
+        assert!(!again(Table::new().with("x-max-length", 6)));
+        assert!(!again(Table::new()));
     }
 
     #[test]

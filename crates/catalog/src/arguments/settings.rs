@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// How often a message of a quorum queue may come back if nothing is said (RabbitMQ 4.0).
 const QUORUM_DELIVERY_LIMIT: u32 = 20;
 
+const OVERFLOW: &str = "x-overflow";
+
 /// The lower of two limits, of which a negative one is none.
 pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
     if a < 0 || b < 0 { a.max(b) } else { a.min(b) }
@@ -59,6 +61,45 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
         Arc::make_mut(to).at_least_once = false;
     }
     settings
+}
+
+/// What is said of a quorum queue and cannot be so, with what is done instead; texts are RabbitMQ's.
+pub fn fallbacks(queue: &Queue, policy: Option<&Table>) -> Vec<String> {
+    let word = |name| {
+        let mut known = ARGUMENTS.iter();
+        let of = known.find(|argument| argument.name == name)?;
+        let said = Said {
+            kind: queue.kind,
+            of,
+            arguments: &queue.arguments,
+            policy,
+        };
+        if name == OVERFLOW {
+            said.ruled_text()
+        } else {
+            said.text()
+        }
+    };
+    let named = format!("queue '{}' in vhost '{}'", queue.name, queue.vhost);
+    let overflow = word(OVERFLOW);
+    let mut told = Vec::new();
+    if queue.kind != QueueKind::Quorum {
+        return told;
+    }
+    if overflow == Some("reject-publish-dlx") {
+        told.push(format!(
+            "Invalid overflow strategy reject-publish-dlx for quorum {named}: it is drop-head"
+        ));
+    }
+    if word("x-dead-letter-strategy") == Some("at-least-once") && overflow != Some("reject-publish") {
+        let effective = "drop-head";
+        told.push(format!(
+            "Falling back to dead-letter-strategy at-most-once for {named} because configured dead-letter-strategy at-least-once is \
+             incompatible with effective overflow strategy {effective}. To enable dead-letter-strategy at-least-once, set overflow strategy \
+             to reject-publish."
+        ));
+    }
+    told
 }
 
 /// What a quorum queue is unless something else is said, as in RabbitMQ 4.3.
