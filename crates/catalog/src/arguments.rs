@@ -18,16 +18,16 @@ use crate::exchange_kinds::ExchangeKind;
 use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
-use crate::request::DeclareQueue;
-use crate::vhost::Vhost;
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{Rule, integer, number};
-use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS, DEAD_LETTER_EXCHANGE};
+use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS};
+
+pub(crate) use table::DEAD_LETTER_EXCHANGE;
 
 pub use settings::queue_settings;
 
 /// The argument that says which kind of queue is wanted.
-const QUEUE_TYPE: &str = "x-queue-type";
+pub(crate) const QUEUE_TYPE: &str = "x-queue-type";
 
 /// What a consumer's arguments ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,67 +146,6 @@ pub fn with_type(mut arguments: Table) -> Table {
         arguments.push(QUEUE_TYPE, QueueKind::default().name());
     }
     arguments
-}
-
-/// What a node says of queues that are declared on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueDefaults {
-    /// `default_queue_type`: what queues are that are declared without a type, where the virtual host says nothing.
-    pub kind: QueueKind,
-    /// `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`: a quorum queue may be declared again as a classic one.
-    pub relaxed: bool,
-}
-
-/// The arguments that a quorum queue and a classic one must have alike where checks are relaxed.
-const RELAXED: &[&str] = &[
-    DEAD_LETTER_EXCHANGE,
-    "x-dead-letter-routing-key",
-    "x-expires",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-single-active-consumer",
-    "x-message-ttl",
-];
-
-impl DeclareQueue {
-    /// Says what the client left to its virtual host and to the node: which kind of queue it means, if it can be of that kind.
-    pub fn complete(&mut self, vhost: Option<&Vhost>, defaults: QueueDefaults) {
-        if self.passive {
-            return;
-        }
-        let of_vhost = vhost.and_then(|vhost| vhost.metadata().default_queue_type);
-        let kind = of_vhost.unwrap_or(defaults.kind);
-        let fits = kind.is_compatible(self.durable, self.exclusive, self.auto_delete)
-            && (kind.may_be_unnamed() || !self.name.is_empty());
-        if kind != QueueKind::default() && fits && is_untyped(&self.arguments) {
-            self.arguments.insert(QUEUE_TYPE, kind.name());
-        }
-        let known = vhost.and_then(|vhost| vhost.queue(&self.name));
-        if let Some(known) = known.filter(|known| defaults.relaxed && known.kind == QueueKind::Quorum) {
-            self.relax(known);
-        }
-    }
-
-    /// Who declares a quorum queue again as a classic one means the queue that is there.
-    fn relax(&mut self, known: &Queue) {
-        if kind_of(&self.arguments) != QueueKind::Classic {
-            return;
-        }
-        let mut arguments = (*known.arguments).clone();
-        for name in RELAXED {
-            match self.arguments.get(name) {
-                Some(value) => arguments.insert(*name, value.clone()),
-                None => drop(arguments.remove(name)),
-            }
-        }
-        self.arguments = arguments;
-        (self.durable, self.exclusive, self.auto_delete) = (true, false, false);
-    }
-}
-
-fn is_untyped(arguments: &Table) -> bool {
-    let named = arguments.get(QUEUE_TYPE);
-    named.is_none_or(|value| value.as_bytes().is_some_and(<[u8]>::is_empty))
 }
 
 /// The kind that a declaration asks for. What is no kind is refused with the other arguments.
@@ -358,70 +297,6 @@ mod tests {
         assert_eq!(refused((false, true, false)), text("exclusive-owner"));
         assert_eq!(refused((true, true, true)), text("auto-delete"));
         assert!(check_properties(QueueKind::Classic, (false, true, true), "q", "/").is_ok());
-    }
-
-    #[test]
-    fn a_declaration_without_a_type_means_the_default_if_it_can() {
-        let defaults = QueueDefaults {
-            kind: QueueKind::Quorum,
-            relaxed: false,
-        };
-        let meant = |name: &str, durable, exclusive, arguments| {
-            let mut declare = DeclareQueue {
-                name: name.into(),
-                durable,
-                exclusive,
-                arguments,
-                ..DeclareQueue::default()
-            };
-            declare.complete(None, defaults);
-            kind_of(&declare.arguments)
-        };
-        assert_eq!(meant("q", true, false, Table::new()), QueueKind::Quorum);
-        assert_eq!(
-            meant("q", true, false, Table::new().with("x-queue-type", "")),
-            QueueKind::Quorum
-        );
-        assert_eq!(
-            meant("q", true, false, Table::new().with("x-queue-type", "classic")),
-            QueueKind::Classic
-        );
-        assert_eq!(meant("q", true, true, Table::new()), QueueKind::Classic);
-        assert_eq!(meant("q", false, false, Table::new()), QueueKind::Classic);
-        assert_eq!(meant("", true, false, Table::new()), QueueKind::Classic);
-    }
-
-    #[test]
-    fn a_quorum_queue_may_be_declared_again_as_a_classic_one_where_checks_are_relaxed() {
-        let known = Queue {
-            id: model::QueueId(1),
-            kind: QueueKind::Quorum,
-            vhost: "/".into(),
-            name: "q".into(),
-            lifetime: crate::node::Lifetime::Durable,
-            home: crate::node::NodeId::FIRST,
-            members: std::sync::Arc::default(),
-            auto_delete: false,
-            arguments: std::sync::Arc::new(
-                Table::new()
-                    .with("x-queue-type", "quorum")
-                    .with("x-max-length", 5),
-            ),
-        };
-        let again = |arguments: Table| {
-            let mut declare = DeclareQueue {
-                name: "q".into(),
-                arguments,
-                ..DeclareQueue::default()
-            };
-            declare.relax(&known);
-            check_same_queue(&known, declare.durable, declare.auto_delete, &declare.arguments).is_ok()
-        };
-        assert!(again(
-            Table::new().with("x-max-length", 5).with("x-queue-mode", "lazy")
-        ));
-        assert!(!again(Table::new().with("x-max-length", 6)));
-        assert!(!again(Table::new()));
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub struct QueueSettings {
     pub message_ttl_ms: Option<u64>,
     /// `x-delivery-limit`: a message that came back more often than this leaves.
     pub delivery_limit: Option<DeliveryLimit>,
-    /// What is given back (`basic.nack`) is counted apart, and does not count for the limit: only what was rejected or whose consumer
-    /// was lost does (quorum queues since RabbitMQ 4.3).
+    /// What is given back (`basic.nack`) is counted apart, and does not count for the limit: only what was rejected or whose
+    /// consumer was lost does (quorum queues since RabbitMQ 4.3).
     pub counts_failures: bool,
     /// `x-retry-delay`: messages that came back wait before they are delivered again.
     pub retry_delay: Option<RetryDelay>,
@@ -75,7 +75,8 @@ impl QueueSettings {
         self.retry_delay.is_some() || self.delayed_retry.is_some()
     }
 
-    /// How long a message waits that came back, in milliseconds, if it does: `failed` if it was rejected or its consumer was lost.
+    /// How long a message waits that came back, in milliseconds, if it does: `failed` if it was rejected or its consumer was
+    /// lost.
     /// `times` is how often it came back, and `failures` how often like that; `seed` as in [`RetryDelay::delay_ms`].
     pub fn retry_ms(&self, failed: bool, times: u32, failures: u32, seed: u64) -> Option<u64> {
         match (&self.delayed_retry, &self.retry_delay) {
@@ -94,8 +95,8 @@ pub enum Sorting {
     Arrival,
     /// `x-max-priority`: by priority, the highest first. None is 0, and what is higher than this is this.
     Priority(u8),
-    /// By 32 levels of priority, the highest first, as RabbitMQ 4.3's quorum queues do: none is level 4, and what is higher than 31 is
-    /// 31. A queue begins to sort with the first message of another level than 4.
+    /// By 32 levels of priority, the highest first, as RabbitMQ 4.3's quorum queues do: none is level 4, and what is higher than
+    /// 31 is 31. A queue begins to sort with the first message of another level than 4.
     Levels,
     /// `x-fair-key`: by the value of this header; all values with a backlog take turns by bytes.
     FairKey(Arc<str>),

@@ -181,7 +181,8 @@ impl Publishing {
         let mut events = Vec::new();
         self.outbox.take(&mut events, &self.waker);
         for event in events {
-            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too, unless the strategy is to keep them.
+            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too, unless the strategy is to keep
+            // them.
             let (numbers, queue, refused, unreached) = match event {
                 Event::Confirm { numbers, queue, .. } => (numbers, queue, false, false),
                 Event::Reject {

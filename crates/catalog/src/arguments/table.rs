@@ -106,7 +106,7 @@ const STREAM: &[QueueKind] = &[Stream];
 const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
 
 /// Named twice: for permission to write there, a declaration is asked for it first.
-pub(super) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+pub(crate) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
 const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
 const STRATEGIES: &[&str] = &["at-most-once", "at-least-once"];

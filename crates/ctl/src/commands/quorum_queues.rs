@@ -1,5 +1,5 @@
-//! Replicas of quorum queues, as `rabbitmq-queues` speaks of them. On a node alone each queue has one, which leads; what would need
-//! another one says what RabbitMQ says there.
+//! Replicas of quorum queues, as `rabbitmq-queues` speaks of them. On a node alone each queue has one, which leads; what would
+//! need another one says what RabbitMQ says there.
 
 use super::absent::{
     Answer, filled, here, is_positive, known_columns, member, membership, nothing, strategy, table,

@@ -13,8 +13,10 @@
 //! 18 GivenBack  set
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
-//! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
-//!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128 little-endian
+//! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each
+//! expiry;
+//!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128
+//! little-endian
 //! ```
 
 use super::record::{Expiry, Record, Sent, Snapshot};

@@ -2,19 +2,20 @@
 //! message store (memory, disk, checkpoints) stand in `tests/stories/store`.
 //!
 //! ```text
-//! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
-//!     [quorum] [delayed all|failed|returned MS MS (at the least, at the most)] [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
-//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
-//! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE     knows NODE     recall NODE FROM
-//! consume NAME [of NODE] [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
-//! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]    requeue WHO NUMBERS   (WHO is a consumer, or get)
-//! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
-//! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
-//! memory BYTES    disk    checkpoint [N (of what the log has before its entry N)]    compact SEGMENT
-//! disk fails [PIECES] (the next read finds nothing, or the next write fails)     disk damages POSITIONS (of the next block that is read)
-//! disk errs (the next read fails for a reason that may pass)
-//! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
-//! look [FROM] [skip N] [count N]     tail N
+//! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N]
+//! [reject-publish|reject-publish-dlx]
+//!     [quorum] [delayed all|failed|returned MS MS (at the least, at the most)] [ttl MS] [expires MS] [delivery-limit N] [retry
+//! MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line) publish
+//! [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as
+//! one read from a socket brings it; NODE sends it and has numbered it) ended NODE     await NODES (none, or A,B,...)     holds
+//! NODE WHO NUMBERS [returned N] [more]     down NODE     knows NODE     recall NODE FROM consume NAME [of NODE] [no-ack]
+//! [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack] ack WHO NUMBERS    reject WHO NUMBERS   
+//! return WHO NUMBERS [unseen]    requeue WHO NUMBERS   (WHO is a consumer, or get) flow NAME BYTES    limit NAME PREFETCH   
+//! pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses clock MS (and the host's
+//! tick)     arrive (the oldest dead letters have reached their queues)     use memory BYTES    disk    checkpoint [N (of what
+//! the log has before its entry N)]    compact SEGMENT disk fails [PIECES] (the next read finds nothing, or the next write fails)
+//!     disk damages POSITIONS (of the next block that is read) disk errs (the next read fails for a reason that may pass) take
+//! NUMBERS (an operator)      put back NUMBERS      remove NUMBERS look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
 //! crash MS (as restart, after a life that did not end in good order)
 //! ```

@@ -188,8 +188,8 @@ pub(super) fn shown_properties<'m>(delivery: &Delivery, message: &Message<'m>, m
     }
 }
 
-/// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back, from the first time on.
-/// Quorum queues say in it how often that was a failure, and in `x-acquired-count` how often it was (RabbitMQ 4.3).
+/// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back, from the first time
+/// on. Quorum queues say in it how often that was a failure, and in `x-acquired-count` how often it was (RabbitMQ 4.3).
 #[inline]
 fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
     match (delivery.returns, delivery.failures) {

@@ -190,8 +190,8 @@ impl Contents {
     }
 }
 
-/// The first of `first..=last` that have the same number here, up to which one, and that number. Of those that have one only some are
-/// looked at.
+/// The first of `first..=last` that have the same number here, up to which one, and that number. Of those that have one only some
+/// are looked at.
 fn alike_in(numbers: &BTreeMap<Seq, u32>, first: Seq, last: Seq) -> (Seq, u32) {
     let times = numbers.get(&first).copied().unwrap_or(0);
     let mut end = first;

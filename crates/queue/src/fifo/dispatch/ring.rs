@@ -88,8 +88,8 @@ impl<E: Ends> Ring<E> {
                 .any(|consumer| consumer.settings.exclusive)
     }
 
-    /// Says whether only one consumer may be active, and whether one of a higher priority takes its place. A queue is declared so; a
-    /// recovered one learns it before anybody consumes.
+    /// Says whether only one consumer may be active, and whether one of a higher priority takes its place. A queue is declared
+    /// so; a recovered one learns it before anybody consumes.
     pub(crate) fn set_single(&mut self, single: bool, by_priority: bool) {
         self.single = single;
         self.by_priority = by_priority;
@@ -158,8 +158,9 @@ impl<E: Ends> Ring<E> {
         self.gone = 0;
     }
 
-    /// In queues where priority decides, the active consumer makes room for one of a higher priority once it holds nothing, and gets
-    /// nothing more until then (RabbitMQ's quorum queues; its classic queues keep the active one). True if none is active now.
+    /// In queues where priority decides, the active consumer makes room for one of a higher priority once it holds nothing, and
+    /// gets nothing more until then (RabbitMQ's quorum queues; its classic queues keep the active one). True if none is active
+    /// now.
     pub(crate) fn make_room(&mut self) -> bool {
         let Some(slot) = self.active else { return true };
         if !self.by_priority {

@@ -69,8 +69,8 @@ impl Lanes {
         lanes
     }
 
-    /// There are several from the first block on that brings a message of another level than the usual one, in a queue that sorts by
-    /// levels. What the lane has ordered until then is passed on first.
+    /// There are several from the first block on that brings a message of another level than the usual one, in a queue that sorts
+    /// by levels. What the lane has ordered until then is passed on first.
     #[inline]
     pub(super) fn sort_if_needed<E: Ends>(&mut self, block: &Block, outcome: &mut FifoOutcome<E>) {
         let Self::One(lane) = self else { return };

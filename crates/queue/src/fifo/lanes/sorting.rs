@@ -12,8 +12,8 @@ const USUAL: u8 = 4;
 /// The highest level.
 const HIGHEST: u8 = 31;
 
-/// Where a lane stands among those of a queue that is sorted like this: higher ones go first. Messages of the usual level are in the lane
-/// that every queue begins with, so that a queue that has no others need not be sorted.
+/// Where a lane stands among those of a queue that is sorted like this: higher ones go first. Messages of the usual level are in
+/// the lane that every queue begins with, so that a queue that has no others need not be sorted.
 pub(super) fn rank(by: &Sorting, lane: LaneId) -> LaneId {
     match (by, lane) {
         (Sorting::Levels, 0) => USUAL.into(),
