@@ -114,7 +114,6 @@ pub use session::login::LoginAttempt;
 pub use session::{OpenRefusal, Session};
 pub use topology::{CatalogLeader, Done, Question, Sharing};
 
-pub use catalog::ConsumerArguments;
 pub use catalog::arguments::takes as takes_argument;
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as front ends that list it read it.
@@ -124,6 +123,7 @@ pub use catalog::{
     PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
     View,
 };
+pub use catalog::{ConsumerArguments, QueueDefaults};
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

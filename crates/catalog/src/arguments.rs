@@ -20,12 +20,14 @@ use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{Rule, integer, number};
-use table::{ARGUMENTS, Beside, CONSUMER_ARGUMENTS, DEAD_LETTER_EXCHANGE};
+use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS};
+
+pub(crate) use table::DEAD_LETTER_EXCHANGE;
 
 pub use settings::queue_settings;
 
 /// The argument that says which kind of queue is wanted.
-const QUEUE_TYPE: &str = "x-queue-type";
+pub(crate) const QUEUE_TYPE: &str = "x-queue-type";
 
 /// What a consumer's arguments ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,29 @@ pub struct ConsumerArguments {
 pub fn check_queue(kind: QueueKind, arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
     check_each(kind, arguments)
         .map_err(|(argument, fault)| invalid(argument, ObjectKind::Queue, queue, vhost, fault))
+}
+
+/// Checks that a queue of this kind can be durable, exclusive and deleted automatically, or not, as it is to be.
+///
+/// # Errors
+/// The first property that it cannot have, in RabbitMQ's order.
+pub fn check_properties(
+    kind: QueueKind,
+    (durable, exclusive, auto_delete): (bool, bool, bool),
+    queue: &str,
+    vhost: &str,
+) -> Result<(), Refusal> {
+    let property = match (durable, exclusive, auto_delete) {
+        _ if kind.is_compatible(durable, exclusive, auto_delete) => return Ok(()),
+        (_, _, true) => "auto-delete",
+        (_, true, _) => "exclusive-owner",
+        _ => "non-durable",
+    };
+    Err(Refusal::InvalidProperty {
+        property,
+        queue: queue.into(),
+        vhost: vhost.into(),
+    })
 }
 
 fn invalid(argument: &str, kind: ObjectKind, name: &str, vhost: &str, fault: ArgumentFault) -> Refusal {
@@ -66,22 +91,24 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
         let complaint = Rule::Kind.check(value);
         return complaint.map_err(|reason| (QUEUE_TYPE, ArgumentFault::Value(reason)));
     }
-    for argument in ARGUMENTS {
+    // Whatever the kind, it may be named.
+    let is_own = |argument: &Argument| argument.name == QUEUE_TYPE || argument.kinds.contains(&kind);
+    for argument in ARGUMENTS.iter().filter(|argument| is_own(argument)) {
         let name = argument.name;
         let Some(value) = arguments.get(name) else {
             continue;
         };
-        // Whatever the kind, it may be named.
-        if name != QUEUE_TYPE && !argument.kinds.contains(&kind) {
-            return Err((name, ArgumentFault::Foreign(kind)));
-        }
         let beside = argument.beside.as_ref();
         let fails = |it: &&Beside| arguments.contains(it.other) != it.is_needed;
         let beside = beside.filter(fails).map_or(Ok(()), |it| Err(it.complaint.into()));
         let checked = argument.rule.check(value).and(beside);
         checked.map_err(|reason| (name, ArgumentFault::Value(reason)))?;
     }
-    Ok(())
+    let mut foreign = ARGUMENTS.iter().filter(|argument| !is_own(argument));
+    match foreign.find(|argument| arguments.contains(argument.name)) {
+        Some(argument) => Err((argument.name, ArgumentFault::Foreign(kind))),
+        None => Ok(()),
+    }
 }
 
 /// Reads the arguments of a consumer of a queue of this kind. RabbitMQ ignores what it does not know, and refuses what belongs to
@@ -245,21 +272,31 @@ mod tests {
 
     #[test]
     fn a_kind_that_this_version_lacks_is_refused_before_all_else() {
-        for kind in [QueueKind::Quorum, QueueKind::Stream] {
-            let said = Table::new()
-                .with("x-max-priority", 5)
-                .with("x-queue-type", kind.name());
-            let text = format!(
-                "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type '{}'\"",
-                kind.name()
-            );
-            assert_eq!(
-                check_queue(kind_of(&said), &said, "q", "/")
-                    .unwrap_err()
-                    .to_string(),
-                text
-            );
-        }
+        let said = Table::new()
+            .with("x-max-priority", 5)
+            .with("x-queue-type", "stream");
+        let text =
+            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'stream'\"";
+        let refused = check_queue(kind_of(&said), &said, "q", "/").unwrap_err();
+        assert_eq!(refused.to_string(), text);
+    }
+
+    #[test]
+    fn a_quorum_queue_lasts() {
+        let refused = |flags| {
+            let checked = check_properties(QueueKind::Quorum, flags, "q", "/");
+            checked.map_err(|refusal| refusal.to_string())
+        };
+        let text = |property| {
+            Err(format!(
+                "invalid property '{property}' for queue 'q' in vhost '/'"
+            ))
+        };
+        assert_eq!(refused((true, false, false)), Ok(()));
+        assert_eq!(refused((false, false, false)), text("non-durable"));
+        assert_eq!(refused((false, true, false)), text("exclusive-owner"));
+        assert_eq!(refused((true, true, true)), text("auto-delete"));
+        assert!(check_properties(QueueKind::Classic, (false, true, true), "q", "/").is_ok());
     }
 
     #[test]

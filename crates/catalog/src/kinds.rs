@@ -38,6 +38,8 @@ struct Row {
     is_here: bool,
     /// How many nodes have it.
     is_replicated: bool,
+    /// It outlives everything but its deletion, and has a name that a client gave it.
+    is_lasting: bool,
 }
 
 const CLASSIC: &str = "rabbit_classic_queue";
@@ -50,14 +52,16 @@ const ROWS: &[Row] = &[
         apply_to: Some("classic_queues"),
         is_here: true,
         is_replicated: false,
+        is_lasting: false,
     },
     Row {
         kind: QueueKind::Quorum,
         name: Some("quorum"),
         module: "rabbit_quorum_queue",
         apply_to: Some("quorum_queues"),
-        is_here: false,
+        is_here: true,
         is_replicated: true,
+        is_lasting: true,
     },
     Row {
         kind: QueueKind::Stream,
@@ -66,6 +70,7 @@ const ROWS: &[Row] = &[
         apply_to: Some("streams"),
         is_here: false,
         is_replicated: true,
+        is_lasting: true,
     },
     Row {
         kind: QueueKind::Mirrored,
@@ -74,6 +79,7 @@ const ROWS: &[Row] = &[
         apply_to: Some("classic_queues"),
         is_here: false,
         is_replicated: true,
+        is_lasting: false,
     },
     Row {
         kind: QueueKind::Delayed,
@@ -82,6 +88,7 @@ const ROWS: &[Row] = &[
         apply_to: None,
         is_here: true,
         is_replicated: false,
+        is_lasting: false,
     },
     Row {
         kind: QueueKind::Deduplication,
@@ -90,6 +97,7 @@ const ROWS: &[Row] = &[
         apply_to: None,
         is_here: true,
         is_replicated: false,
+        is_lasting: false,
     },
     #[cfg(feature = "second-kind")]
     Row {
@@ -99,6 +107,7 @@ const ROWS: &[Row] = &[
         apply_to: Some("newest_queues"),
         is_here: true,
         is_replicated: false,
+        is_lasting: false,
     },
 ];
 
@@ -146,6 +155,26 @@ impl QueueKind {
     /// True if several nodes have a copy.
     pub fn is_replicated(self) -> bool {
         self.row().is_replicated
+    }
+
+    /// True if a queue of this kind may be what is asked for: RabbitMQ's are either of any sort or last.
+    pub fn is_compatible(self, durable: bool, exclusive: bool, auto_delete: bool) -> bool {
+        !self.row().is_lasting || durable && !exclusive && !auto_delete
+    }
+
+    /// False if a client must name it.
+    pub fn may_be_unnamed(self) -> bool {
+        !self.row().is_lasting
+    }
+
+    /// False if `exclusive` means nothing to its consumers: RabbitMQ's quorum queues and streams have single active ones instead.
+    pub fn has_exclusive_consumers(self) -> bool {
+        !self.row().is_lasting
+    }
+
+    /// True if `basic.get` may take what the single active consumer would get, as from RabbitMQ's classic queues.
+    pub fn gives_beside_active(self) -> bool {
+        !self.row().is_lasting
     }
 
     /// True for queues that clients declare and see; false for what an exchange keeps for itself.

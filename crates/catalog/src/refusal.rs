@@ -5,6 +5,7 @@ mod argument;
 
 pub use argument::{ArgumentFault, InvalidArgument};
 
+use crate::kinds::QueueKind;
 use std::fmt;
 
 /// What kind of refusal it is; the protocols map these to their codes.
@@ -116,6 +117,20 @@ pub enum Refusal {
     Inequivalent { text: String },
     /// An argument of a declaration cannot be.
     InvalidArgument(InvalidArgument),
+    /// Queues of its kind cannot be like that.
+    InvalidProperty {
+        property: &'static str,
+        queue: String,
+        vhost: String,
+    },
+    /// Who gets from a queue of this kind would pass by its single active consumer.
+    GetBesideActive {
+        queue: String,
+        vhost: String,
+        kind: QueueKind,
+    },
+    /// The client must name queues of this kind.
+    UnnamedQueue { kind: QueueKind },
     /// No such exchange type.
     UnknownExchangeType { kind: String },
     /// `if-unused`, and there are bindings.
@@ -195,10 +210,12 @@ impl Refusal {
             | Self::DefaultExchange
             | Self::SystemExchange { .. }
             | Self::ExclusiveUse { .. } => RefusalKind::AccessRefused,
-            Self::ResourceLocked { .. } => RefusalKind::ResourceLocked,
+            Self::ResourceLocked { .. } | Self::GetBesideActive { .. } => RefusalKind::ResourceLocked,
             Self::QueueElsewhere { .. }
             | Self::Inequivalent { .. }
             | Self::InvalidArgument(_)
+            | Self::InvalidProperty { .. }
+            | Self::UnnamedQueue { .. }
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
             | Self::QueueInUse { .. }
@@ -277,6 +294,25 @@ impl fmt::Display for Refusal {
             | Self::ObjectLimit { text }
             | Self::Told { text, .. } => f.write_str(text),
             Self::InvalidArgument(argument) => argument.fmt(f),
+            Self::InvalidProperty {
+                property,
+                queue,
+                vhost,
+            } => write!(
+                f,
+                "invalid property '{property}' for queue '{queue}' in vhost '{vhost}'"
+            ),
+            Self::GetBesideActive { queue, vhost, kind } => write!(
+                f,
+                "cannot obtain access to locked queue '{queue}' in vhost '{vhost}'. basic.get operations are not supported by \
+                 <<\"{}\">> queues with single active consumer",
+                kind.name()
+            ),
+            Self::UnnamedQueue { kind } => write!(
+                f,
+                "Cannot declare a server-named queue for type {}",
+                kind.module()
+            ),
             // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
             Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),
             Self::UnknownExchangeType { kind } => write!(f, "unknown exchange type '{kind}'"),

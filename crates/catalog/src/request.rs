@@ -2,6 +2,7 @@
 
 mod codec;
 
+use crate::arguments;
 use crate::exchange::is_reserved;
 use crate::node::{Incarnation, Joined, NodeConnection, NodeId};
 use crate::{
@@ -294,7 +295,11 @@ impl Request {
                         name,
                     });
                 }
-                Ok(())
+                let kind = arguments::kind_of(&declare.arguments);
+                match name.is_empty() && kind.is_here() && !kind.may_be_unnamed() {
+                    true => Err(Refusal::UnnamedQueue { kind }),
+                    false => Ok(()),
+                }
             }
             _ => Ok(()),
         }

@@ -1,6 +1,7 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
 use crate::arguments::queue_settings;
+use crate::arguments::settings::fallbacks;
 use crate::binding::{Binding, ByDestination, Target};
 use crate::exchange::{Own, PREDECLARED};
 use crate::node::Lifetime;
@@ -137,6 +138,11 @@ impl Vhost {
     /// What a queue's arguments and policies mean together.
     pub fn settings(&self, queue: &Queue) -> QueueSettings {
         queue_settings(queue, self.policies.of_queue(queue).definition().as_ref())
+    }
+
+    /// What arguments and policies say of a queue that cannot be so, with what is done instead.
+    pub fn fallbacks(&self, queue: &Queue) -> Vec<String> {
+        fallbacks(queue, self.policies.of_queue(queue).definition().as_ref())
     }
 
     /// How many exchanges there are.

@@ -319,6 +319,7 @@ fn rules() -> Vec<(Record, &'static str)> {
                     description: "d".into(),
                     tags: vec!["t".into()],
                     protected: true,
+                    default_queue_type: None,
                 },
             },
             r"\x02\x15\x01\x00\x00\x00/.\x00\x00\x00\x0bdescriptionS\x00\x00\x00\x01d\x04tagsA\x00\x00\x00\x06S\x00\x00\x00\x01t\tprotectedt\x01",

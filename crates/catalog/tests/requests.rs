@@ -220,16 +220,20 @@ fn rule() -> impl Strategy<Value = Request> {
             text(),
             text(),
             prop::collection::vec(".{0,9}", 0..3),
+            any::<bool>(),
             any::<bool>()
         )
-            .prop_map(|(vhost, description, tags, protected)| Request::DescribeVhost {
-                vhost: vhost.into(),
-                metadata: Metadata {
-                    description,
-                    tags,
-                    protected,
-                },
-            }),
+            .prop_map(
+                |(vhost, description, tags, protected, quorum)| Request::DescribeVhost {
+                    vhost: vhost.into(),
+                    metadata: Metadata {
+                        description,
+                        tags,
+                        protected,
+                        default_queue_type: quorum.then_some(catalog::QueueKind::Quorum),
+                    },
+                }
+            ),
         texts().prop_map(
             |[user, vhost, exchange, write, read]| Request::SetTopicPermission {
                 user: user.into(),

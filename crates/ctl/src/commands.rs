@@ -26,6 +26,7 @@ mod plugins;
 mod policies;
 mod process;
 mod queues;
+mod quorum_queues;
 mod rings;
 mod tails;
 mod topics;
@@ -71,6 +72,7 @@ pub const ALL: &[&[Command]] = &[
     connections::COMMANDS,
     plugins::COMMANDS,
     eval::COMMANDS,
+    quorum_queues::COMMANDS,
     absent::COMMANDS,
 ];
 

@@ -60,8 +60,9 @@ pub const ROUTES: &[Route] = &[
 fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = &call.view;
     let cluster = call.api.broker.cluster_name();
+    let kind = call.api.broker.default_queue_type();
     let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
-    let named = |vhost: &Vhost| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
+    let named = |vhost: &Vhost| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost, kind)});
     let make = |cut| {
         let mut globals = parameters::set_globals(view);
         globals.retain(|row| !row["name"].as_str().is_some_and(is_mark));
@@ -87,7 +88,10 @@ fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
         let explanation = format!("Definitions of virtual host '{}'", vhost.name);
         document.put("explanation", explanation);
         document.put("limits", limits::row(vhost.quota()));
-        document.put("metadata", vhosts::metadata_row(vhost));
+        document.put(
+            "metadata",
+            vhosts::metadata_row(vhost, call.api.broker.default_queue_type()),
+        );
         document.put_objects(std::slice::from_ref(&vhost));
         document.reply(cut, false)
     };

@@ -397,7 +397,6 @@ impl<'a> Import<'a> {
             .get("metadata")
             .and_then(Value::as_object)
             .unwrap_or(object);
-        vhosts::refuse_what_is_not_kept(said)?;
         let protected = boolean(said, "protected_from_deletion")?;
         let metadata = vhosts::metadata(said, protected)?;
         if view.vhost(name).is_none() {

@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::route::Route;
 use crate::samples::NODE_CHURN;
 
-use broker::{CLUSTER_TAGS, ExchangeKind, QueueKind, Vhost, View};
+use broker::{CLUSTER_TAGS, ExchangeKind, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "erlang_full_version": "",
         "crypto_lib_version": "",
         "disable_stats": options.disable_stats || call.is_quiet(),
-        "default_queue_type": QueueKind::default().name(),
+        "default_queue_type": call.api.broker.default_queue_type().name(),
         "is_op_policy_updating_enabled": true,
         "enable_queue_totals": options.enable_queue_totals,
         "node": options.node,

@@ -9,6 +9,7 @@ use crate::listing::{Filter, List, Page, object};
 use crate::message_stats::{add_losses, loss_places, message_stats};
 use crate::others::{self, Answer, Question};
 use crate::policies;
+use crate::quorum;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -20,7 +21,7 @@ use crate::text::encode;
 use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
-use broker::{DeclareQueue, Deleting, NodeConnection, QueueView};
+use broker::{DeclareQueue, Deleting, NodeConnection, QueueKind, QueueView};
 use listener::expiry::moment;
 use model::QueueId;
 use serde_json::{Map, Value, json};
@@ -465,6 +466,7 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     }
     put("internal", false.into());
     put("internal_owner", false.into());
+    quorum::describe(call, queue, &mut map);
     if let Some(vhost) = call.view.vhost(&queue.vhost) {
         policies::of_queue(&mut map, &vhost.policies().of_queue(queue));
     }
@@ -513,7 +515,9 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());
-    map.insert("storage_version".into(), 2.into());
+    if view.kind == QueueKind::Classic {
+        map.insert("storage_version".into(), 2.into());
+    }
     let mut stats = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS);
     if let Some(losses) = queue.losses() {
         let rates = call.rates(&samples, samples.losses.get(&view.id));

@@ -59,12 +59,15 @@ fn vhost(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         Some(members) => (members, "metadata.default_queue_type"),
         None => (object, KEY),
     };
-    let Some(kind) = text_at(said, KEY).and_then(missing) else {
+    let named = text_at(said, KEY).and_then(QueueKind::from_name);
+    let unwanted =
+        |kind: &QueueKind| *kind == QueueKind::Quorum && options.quorum_as_classic || !kind.is_here();
+    let Some(kind) = named.filter(unwanted) else {
         return Fit::Same;
     };
-    let reason = format!("{}, so they can't be the default", not_built(kind));
     match kind {
-        QueueKind::Quorum if options.quorum_as_classic => {
+        QueueKind::Quorum => {
+            let reason = "quorum queues are to be classic ones".to_owned();
             let mut said = said.clone();
             said.insert(KEY.into(), CLASSIC.name().into());
             let mut object = object.clone();
@@ -75,18 +78,15 @@ fn vhost(object: &Map<String, Value>, options: ImportOptions) -> Fit {
             let remark = Remark::new(Outcome::Converted, Cause::Unsupported, reason);
             Fit::Converted(object, remark.at(field).instead("its default is classic"))
         }
-        QueueKind::Quorum => no(field, reason, "make the default classic: quorum_as=classic"),
-        _ => no(field, reason, "make the default classic in the file"),
+        _ => {
+            let reason = format!("{}, so they can't be the default", not_built(kind));
+            no(field, reason, "make the default classic in the file")
+        }
     }
 }
 
 /// What a quorum queue is made, if the asker wants that.
 const CLASSIC: QueueKind = QueueKind::Classic;
-
-/// The kind of queue of this name, if this version does not have it.
-fn missing(name: &str) -> Option<QueueKind> {
-    QueueKind::from_name(name).filter(|kind| !kind.is_here())
-}
 
 fn not_built(kind: QueueKind) -> String {
     let plural = kind.apply_to().unwrap_or_default().replace('_', " ");
@@ -116,13 +116,8 @@ fn queue(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         .strip_prefix("rabbit_")
         .and_then(|it| it.strip_suffix("_queue"));
     match QueueKind::from_name(name.unwrap_or(kind)) {
-        Some(kind) if kind.is_here() => Fit::Same,
         Some(QueueKind::Quorum) if options.quorum_as_classic => as_classic(object, field),
-        Some(QueueKind::Quorum) => no(
-            field,
-            not_built(QueueKind::Quorum),
-            "import it as a durable classic queue: quorum_as=classic",
-        ),
+        Some(kind) if kind.is_here() => Fit::Same,
         found => no(
             field,
             match found {
@@ -228,12 +223,9 @@ pub fn note(class: &str, object: &Map<String, Value>) -> Option<Remark> {
 fn idle(object: &Map<String, Value>) -> Option<Remark> {
     let noted =
         |field: String, reason: &str| Some(Remark::new(Outcome::Noted, Cause::Idle, reason).at(field));
-    if let Some(kind @ ("quorum_queues" | "streams")) = text_at(object, "apply-to") {
-        let reason = format!(
-            "there are no {} in this version: it applies to nothing",
-            kind.replace('_', " ")
-        );
-        return noted("apply-to".into(), &reason);
+    if text_at(object, "apply-to") == Some("streams") {
+        let reason = "there are no streams in this version: it applies to nothing";
+        return noted("apply-to".into(), reason);
     }
     let definition = object.get("definition").and_then(Value::as_object)?;
     let key = definition.keys().find(|key| is_for_clusters(key.as_bytes()))?;
@@ -261,11 +253,7 @@ mod tests {
     fn what_is_not_built_is_named_with_its_field() {
         let table = [
             ("queues", json!({"type": "classic"}), "same"),
-            (
-                "queues",
-                json!({"arguments": {"x-queue-type": "quorum"}}),
-                "arguments.x-queue-type: quorum queues are not built yet",
-            ),
+            ("queues", json!({"arguments": {"x-queue-type": "quorum"}}), "same"),
             (
                 "queues",
                 json!({"type": "rabbit_stream_queue"}),

@@ -106,7 +106,6 @@ const FIGURES: &str = "name,cluster_state,messages,messages_details,messages_rea
 /// Creates a virtual host, or says anew what it is for; who makes one may do everything in it (an operator may anyhow).
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
-    refuse_what_is_not_kept(&body)?;
     let name = call.part("vhost");
     let tracing = match body.get("tracing") {
         None | Some(Value::Null) => None,
@@ -141,18 +140,22 @@ pub fn metadata(object: &Map<String, Value>, protected: bool) -> Result<Metadata
             Some(tags) => users::tags(tags)?,
         },
         protected,
+        default_queue_type: default_queue_type(object)?,
     })
 }
 
-/// Whoever asks for something that would silently not be so is told.
+/// What queues are by default; nothing if that is left to the node.
 ///
 /// # Errors
-/// The body asks for such a thing.
-pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal> {
+/// There are no such queues, or not in this version: whoever asks for something that would silently not be so is told.
+fn default_queue_type(body: &Map<String, Value>) -> Result<Option<QueueKind>, Refusal> {
     match text(body, "default_queue_type")? {
-        None | Some("undefined") => Ok(()),
+        None | Some("undefined") => Ok(None),
+        Some("") => Err(Refusal::bad_request(
+            "default_queue_type must not be an empty string",
+        )),
         Some(named) => match QueueKind::from_name(named) {
-            Some(kind) if kind.is_here() => Ok(()),
+            Some(kind) if kind.is_here() => Ok(Some(kind)),
             Some(kind) => {
                 let here = QueueKind::declared().filter(|kind| kind.is_here());
                 let here: Vec<&str> = here.map(QueueKind::name).collect();
@@ -190,10 +193,17 @@ fn set_protection(call: &Call<'_>, protected: bool) -> Result<Reply, Refusal> {
     Ok(Reply::empty(204))
 }
 
+/// What queues are that are declared without a type: where the virtual host says nothing, what the node does.
+fn kind_in_force(vhost: &Vhost, default: QueueKind) -> QueueKind {
+    vhost.metadata().default_queue_type.unwrap_or(default)
+}
+
 /// What is said about a virtual host, as RabbitMQ's member `metadata` has it.
-pub fn metadata_row(vhost: &Vhost) -> Value {
+pub fn metadata_row(vhost: &Vhost, default: QueueKind) -> Value {
     let said = vhost.metadata();
-    let mut row = json!({"description": said.description, "tags": said.tags, "default_queue_type": QueueKind::default().name()});
+    let kind = kind_in_force(vhost, default);
+    let mut row =
+        json!({"description": said.description, "tags": said.tags, "default_queue_type": kind.name()});
     if said.protected {
         row["protected_from_deletion"] = true.into();
     }
@@ -201,13 +211,14 @@ pub fn metadata_row(vhost: &Vhost) -> Value {
 }
 
 fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
+    let default = call.api.broker.default_queue_type();
     let declared = json!({
         "name": &*vhost.name,
         "description": vhost.metadata().description,
         "tags": vhost.metadata().tags,
-        "default_queue_type": QueueKind::default().name(),
+        "default_queue_type": kind_in_force(vhost, default).name(),
         "protected_from_deletion": vhost.metadata().protected,
-        "metadata": metadata_row(vhost),
+        "metadata": metadata_row(vhost, default),
         "tracing": call.api.broker.is_traced(&vhost.name),
         "cluster_state": {call.api.options.node.as_str(): "running"},
     });

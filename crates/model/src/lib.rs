@@ -33,6 +33,6 @@ pub use limits::Limits;
 pub use machine::{Index, Journaled, Machine, Outcome, Timestamp};
 pub use mutant::Mutant;
 pub use ranges::Ranges;
-pub use retry::{LONGEST_RETRY_MS, RetryDelay};
+pub use retry::{DelayedRetry, LONGEST_RETRY_MS, RetryDelay, Returned};
 pub use route::{Route, RouteBuf};
 pub use settings::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};

@@ -36,6 +36,41 @@ impl RetryDelay {
     }
 }
 
+/// What waits before it is tried again, and how long, as RabbitMQ's quorum queues have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedRetry {
+    /// Which returns it is about.
+    pub of: Returned,
+    /// The delay after the first failure, in milliseconds; after the n-th one it is n times as long.
+    pub least_ms: u64,
+    /// The longest delay, in milliseconds.
+    pub most_ms: u64,
+}
+
+/// Ways in which messages come back: `x-delayed-retry-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// All of them.
+    All,
+    /// They were rejected, or their consumer was lost.
+    Failed,
+    /// A consumer gave them back.
+    GivenBack,
+}
+
+impl DelayedRetry {
+    /// How long the message waits that came back like this, in milliseconds, if it does.
+    pub fn delay_ms(&self, failed: bool, failures: u32) -> Option<u64> {
+        let waits = match self.of {
+            Returned::All => true,
+            Returned::Failed => failed,
+            Returned::GivenBack => !failed,
+        };
+        let delay = self.least_ms.saturating_mul(failures.max(1).into());
+        waits.then_some(delay.min(self.most_ms))
+    }
+}
+
 /// Numbers that follow each other become numbers that differ in all bits.
 fn spread(seed: u64) -> u64 {
     let mut bits = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -65,6 +100,30 @@ mod tests {
             ..GROWING
         };
         assert_eq!(same.delay_ms(u32::MAX, 0), 100);
+    }
+
+    #[test]
+    fn quorum_queues_wait_longer_with_each_failure() {
+        let all = DelayedRetry {
+            of: Returned::All,
+            least_ms: 100,
+            most_ms: 250,
+        };
+        let delays: Vec<_> = (0..4).map(|failures| all.delay_ms(true, failures)).collect();
+        assert_eq!(delays, [100, 100, 200, 250].map(Some));
+        let failed = DelayedRetry {
+            of: Returned::Failed,
+            ..all
+        };
+        let given_back = DelayedRetry {
+            of: Returned::GivenBack,
+            ..all
+        };
+        assert_eq!([true, false].map(|it| failed.delay_ms(it, 1)), [Some(100), None]);
+        assert_eq!(
+            [true, false].map(|it| given_back.delay_ms(it, 1)),
+            [None, Some(100)]
+        );
     }
 
     #[test]

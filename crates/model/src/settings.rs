@@ -3,7 +3,7 @@
 //! The catalog makes them (`catalog::arguments::table` says which argument sets which), the machine that holds the messages acts
 //! on them.
 
-use crate::{Mutant, RetryDelay};
+use crate::{DelayedRetry, Mutant, RetryDelay};
 use std::sync::Arc;
 
 /// A queue's settings in force.
@@ -14,10 +14,14 @@ pub struct QueueSettings {
     /// The journal is one that other nodes follow: every message is on record, transient ones too, and what was refused
     /// as well. A durable queue's machine is told so when it is made.
     pub replicated: bool,
+    /// Transient messages are kept as persistent ones (quorum queues).
+    pub keeps_transient: bool,
     /// Retire when the last consumer is gone.
     pub auto_delete: bool,
     /// `x-single-active-consumer`: one consumer gets everything until it is gone.
     pub single_active: bool,
+    /// A new consumer of a higher priority becomes the active one, once the one before it holds nothing (quorum queues).
+    pub active_by_priority: bool,
     /// `x-max-priority`, `x-fair-key`: which messages leave first.
     pub sorting: Sorting,
     /// `x-max-length`: at most so many ready messages; the oldest are dropped.
@@ -30,8 +34,13 @@ pub struct QueueSettings {
     pub message_ttl_ms: Option<u64>,
     /// `x-delivery-limit`: a message that came back more often than this leaves.
     pub delivery_limit: Option<DeliveryLimit>,
+    /// What is given back (`basic.nack`) is counted apart, and does not count for the limit: only what was rejected or whose
+    /// consumer was lost does (quorum queues since RabbitMQ 4.3).
+    pub counts_failures: bool,
     /// `x-retry-delay`: messages that came back wait before they are delivered again.
     pub retry_delay: Option<RetryDelay>,
+    /// `x-delayed-retry-type`, `-min`, `-max`: the same as RabbitMQ's quorum queues have it; it comes first.
+    pub delayed_retry: Option<DelayedRetry>,
     /// Messages wait here as long as their header `x-delay` says, and then go to `dead_letter`; their own expiration counts
     /// afterwards.
     pub delays: bool,
@@ -50,13 +59,31 @@ impl QueueSettings {
     /// True if a message is on record; `persistent` is what its publisher wanted.
     #[inline]
     pub fn journals(&self, persistent: bool) -> bool {
-        self.durable && (persistent || self.replicated && !Mutant::ForgetsTransient.is_on())
+        let all = self.replicated || self.keeps_transient;
+        self.durable && (persistent || all && !Mutant::ForgetsTransient.is_on())
     }
 
     /// True if it matters how often a message came back.
     #[inline]
     pub fn counts_returns(&self) -> bool {
-        self.delivery_limit.is_some() || self.retry_delay.is_some()
+        self.delivery_limit.is_some() || self.waits() || self.counts_failures
+    }
+
+    /// True if what came back may have to wait.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.retry_delay.is_some() || self.delayed_retry.is_some()
+    }
+
+    /// How long a message waits that came back, in milliseconds, if it does: `failed` if it was rejected or its consumer was
+    /// lost.
+    /// `times` is how often it came back, and `failures` how often like that; `seed` as in [`RetryDelay::delay_ms`].
+    pub fn retry_ms(&self, failed: bool, times: u32, failures: u32, seed: u64) -> Option<u64> {
+        match (&self.delayed_retry, &self.retry_delay) {
+            (Some(delayed), _) => delayed.delay_ms(failed, failures),
+            (None, Some(delay)) => Some(delay.delay_ms(times, seed)),
+            (None, None) => None,
+        }
     }
 }
 
@@ -68,8 +95,18 @@ pub enum Sorting {
     Arrival,
     /// `x-max-priority`: by priority, the highest first. None is 0, and what is higher than this is this.
     Priority(u8),
+    /// By 32 levels of priority, the highest first, as RabbitMQ 4.3's quorum queues do: none is level 4, and what is higher than
+    /// 31 is 31. A queue begins to sort with the first message of another level than 4.
+    Levels,
     /// `x-fair-key`: by the value of this header; all values with a backlog take turns by bytes.
     FairKey(Arc<str>),
+}
+
+impl Sorting {
+    /// True if a queue has several lanes whatever is in it.
+    pub fn sorts_always(&self) -> bool {
+        !matches!(self, Self::Arrival | Self::Levels)
+    }
 }
 
 /// How often a message may come back. Wherever it is counted, deliveries say it.
@@ -100,4 +137,6 @@ pub struct DeadLetterTo {
     pub exchange: String,
     /// The routing key instead of the message's own ones.
     pub routing_key: Option<Vec<u8>>,
+    /// A dead letter stays until all queues that it was routed to have taken it, and there is one (`x-dead-letter-strategy`).
+    pub at_least_once: bool,
 }

@@ -57,6 +57,8 @@ pub struct Delivery {
     pub redelivered: bool,
     /// How often they came back; 0 also if the queue does not tell.
     pub returns: u32,
+    /// How many of these count for a delivery limit, in a queue that counts them apart.
+    pub failures: Option<u32>,
 }
 
 /// What a message costs of a consumer's window beyond its bytes in the block (12 of which are lengths): roughly its frames.

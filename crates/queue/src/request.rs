@@ -96,6 +96,11 @@ pub enum Request<E: Ends> {
         seqs: Ranges,
         failed: bool,
     },
+    /// The consumer gave these back (`basic.nack`, `basic.recover`), or held them for too long: they go back to where they stood.
+    Requeue {
+        consumer: Option<ConsumerId>,
+        seqs: Ranges,
+    },
     /// Hand these, as far as they are ready, to an operator. Answered with `Answer::Taken`.
     TakeOut { seqs: Ranges, reply: E::Reply },
     /// The operator gives these back to where they stood.

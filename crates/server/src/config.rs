@@ -122,6 +122,8 @@ pub struct Config {
     pub interceptors: broker::Interceptors,
     /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
     pub consumer_timeout_ms: u64,
+    /// `default_queue_type` and `quorum_queue.property_equivalence.*`.
+    pub queue_defaults: broker::QueueDefaults,
     /// `cluster_name`, announced to clients.
     pub cluster_name: String,
     /// `cluster_formation.*`.
@@ -346,6 +348,7 @@ impl Default for Config {
             vhost_defaults: VhostDefaults::default(),
             interceptors: broker::Interceptors::default(),
             consumer_timeout_ms: 0,
+            queue_defaults: broker::QueueDefaults::default(),
             cluster_name: "leveret".to_owned(),
             cluster: ClusterOptions::default(),
             plugins: None,

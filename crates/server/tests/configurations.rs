@@ -96,7 +96,7 @@ fn a_production_node_of_4_starts_with_its_defaults_for_virtual_hosts() {
         [
             "key deprecated_features.permit.transient_nonexcl_queues has no effect: everything that RabbitMQ 4.2 permits is permitted",
             "keys quorum_queue.initial_cluster_size, quorum_queue.continuous_membership_reconciliation.enabled, raft.wal_max_size_bytes \
-             have no effect: this version doesn't have quorum queues",
+             have no effect: this version doesn't have replicated quorum queues",
         ]
     );
 }

@@ -74,6 +74,7 @@ impl Terms {
             Arc::new(DeadLetterTo {
                 exchange: String::new(),
                 routing_key: Some(b"dead".to_vec()),
+                at_least_once: false,
             })
         });
         terms

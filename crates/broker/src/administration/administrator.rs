@@ -238,12 +238,14 @@ impl<'a> Administrator<'a> {
     pub fn install_queue(&self, vhost: &str, declare: DeclareQueue) -> Result<(), Refusal> {
         let limits = &self.broker.options().node_limits;
         limits.permit_queue(&self.view(), vhost, &declare.name)?;
-        let vhost = vhost.into();
-        let declare = DeclareQueue {
+        let vhost: Name = vhost.into();
+        let mut declare = DeclareQueue {
             passive: false,
             exclusive: false,
             ..declare
         };
+        let defaults = self.broker.options().queue_defaults;
+        declare.complete(self.view().vhost(&vhost).map(|it| &**it), defaults);
         let request = Request::DeclareQueue {
             vhost,
             declare,

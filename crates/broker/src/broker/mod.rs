@@ -221,6 +221,11 @@ impl Broker {
         &self.node
     }
 
+    /// What queues are that are declared without a type, in virtual hosts that say nothing.
+    pub fn default_queue_type(&self) -> catalog::QueueKind {
+        self.options.queue_defaults.kind
+    }
+
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }

@@ -166,6 +166,7 @@ impl Here {
             seqs: Ranges::one(0),
             redelivered: false,
             returns: 0,
+            failures: None,
         };
         self.unwritten.fetch_add(
             delivery.bytes_of(0, 0) as usize + ANSWER_OVERHEAD,

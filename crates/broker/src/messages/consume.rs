@@ -7,7 +7,7 @@ use crate::node::ends::{Ends, Outlet, Reply};
 use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
-use catalog::Refusal;
+use catalog::{QueueKind, Refusal};
 use model::{ConsumerId, Ranges};
 use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct QueueRef {
     queue: Handle,
     ack_timeout_ms: u64,
+    kind: QueueKind,
+    single_active: bool,
     auto_delete: bool,
 }
 
@@ -49,6 +51,11 @@ impl QueueRef {
             seqs,
             disposal,
         });
+    }
+
+    /// The client gave these delivered messages back, or had them for too long: they go back to where they stood.
+    pub fn requeue(&self, consumer: Option<ConsumerId>, seqs: Ranges) {
+        self.queue.submit(Request::Requeue { consumer, seqs });
     }
 
     /// These delivered messages go back to where they stood; `failed` if the client may have seen them.
@@ -203,9 +210,10 @@ impl Session {
         &self,
         channel: ChannelId,
         queue: &str,
-        settings: ConsumerSettings,
+        mut settings: ConsumerSettings,
     ) -> Result<Subscription, Refusal> {
         let queue = self.queue_to_consume(queue)?;
+        settings.exclusive &= queue.kind.has_exclusive_consumers();
         let consumer = ConsumerId(self.broker().node().number());
         let reply = self.reply(channel, false);
         let question = reply.question;
@@ -252,11 +260,16 @@ impl Session {
         let queue = self.queue_to_read(name)?;
         let view = self.broker().view();
         let known = view.queue(self.vhost(), name);
-        let own = known.and_then(|known| view.settings(known).consumer_timeout_ms);
+        let settings = known.map(|known| view.settings(known));
+        let own = settings
+            .as_ref()
+            .and_then(|settings| settings.consumer_timeout_ms);
         let ack_timeout_ms = own.unwrap_or_else(|| self.broker().consumer_timeout_ms());
         Ok(QueueRef {
             queue,
             ack_timeout_ms,
+            kind: known.map_or_else(QueueKind::default, |known| known.kind),
+            single_active: settings.is_some_and(|settings| settings.single_active),
             auto_delete: known.is_some_and(|known| known.auto_delete),
         })
     }
@@ -264,7 +277,7 @@ impl Session {
     /// Fetches one message, which the answer brings: see [`Session::got`].
     ///
     /// # Errors
-    /// No such queue, no read permission, another connection's exclusive queue.
+    /// No such queue, no read permission, another connection's exclusive queue, or a quorum queue's single active consumer.
     pub fn get(
         &self,
         channel: ChannelId,
@@ -272,6 +285,13 @@ impl Session {
         no_ack: bool,
     ) -> Result<(QueueRef, Question), Refusal> {
         let queue = self.queue_to_consume(queue)?;
+        if queue.single_active && !queue.kind.gives_beside_active() {
+            return Err(Refusal::GetBesideActive {
+                queue: queue.name().into(),
+                vhost: self.vhost().into(),
+                kind: queue.kind,
+            });
+        }
         let reply = self.reply(channel, no_ack);
         let question = reply.question;
         queue.queue.ask(question, Request::Get { no_ack, reply });

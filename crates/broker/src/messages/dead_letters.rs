@@ -143,6 +143,8 @@ struct Open {
     unread: Ranges,
     /// What could not be read just now, or has not arrived as its target could not be reached: it is tried again.
     failed: Ranges,
+    /// What no queue takes is tried again, too: `x-dead-letter-strategy: at-least-once`.
+    keeps: bool,
     /// How many confirms are missing.
     missing: usize,
     /// How many letters were read.
@@ -179,15 +181,16 @@ impl Publishing {
         let mut events = Vec::new();
         self.outbox.take(&mut events, &self.waker);
         for event in events {
-            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too.
-            let (numbers, queue, unreached) = match event {
-                Event::Confirm { numbers, queue, .. } => (numbers, queue, false),
+            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too, unless the strategy is to keep
+            // them.
+            let (numbers, queue, refused, unreached) = match event {
+                Event::Confirm { numbers, queue, .. } => (numbers, queue, false, false),
                 Event::Reject {
                     numbers,
                     queue,
                     unreached,
                     ..
-                } => (numbers, queue, unreached),
+                } => (numbers, queue, true, unreached),
                 _ => continue,
             };
             for copy in numbers.iter() {
@@ -196,7 +199,8 @@ impl Publishing {
                 };
                 let unreached =
                     unreached || Mutant::SendsArrivedAgain.is_on() && sent.number.is_multiple_of(7);
-                if let Some(open) = self.open.get_mut(&sent.number).filter(|_| unreached) {
+                let open = self.open.get_mut(&sent.number);
+                if let Some(open) = open.filter(|open| unreached || refused && open.keeps) {
                     sent.seqs.iter().for_each(|seq| open.postpone(seq));
                 }
                 self.confirmed(sent.number);
@@ -263,6 +267,7 @@ impl Publishing {
             ticket,
             unread: Ranges::new(),
             failed: Ranges::new(),
+            keeps: letters.to.at_least_once && letters.stays(),
             missing: 1,
             letters: 0,
             passed: Vec::new(),
@@ -275,7 +280,7 @@ impl Publishing {
             number,
             now: broker.node().now(),
             at: broker.topology().own_node(),
-            stays: letters.pieces.iter().all(|piece| piece.first > 0),
+            stays: letters.stays(),
         };
         let mut batch = Batch::default();
         for (part, first) in letters.pieces.iter().flat_map(parts) {
@@ -332,7 +337,7 @@ impl Publishing {
             ..
         } = *round;
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
-            return;
+            return self.went_nowhere(round, seq);
         };
         if !letters.queue.kind.is_of_clients() {
             return self.kept(round, exchange, (seq, message), batch);
@@ -365,7 +370,7 @@ impl Publishing {
             self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
         }
         if queues.is_empty() {
-            return;
+            return self.went_nowhere(round, seq);
         }
         let persistent = dead.properties.as_properties().persistent();
         if !self.open_batch(round, batch, queues, persistent, seq) {
@@ -378,6 +383,13 @@ impl Publishing {
             body: message.body,
             flags: DEAD_LETTERED | spent,
         });
+    }
+
+    /// A dead letter has found no queue.
+    fn went_nowhere(&mut self, round: &Round<'_>, seq: Seq) {
+        if let Some(open) = self.open.get_mut(&round.number).filter(|open| open.keeps) {
+            open.postpone(seq);
+        }
     }
 
     /// Makes the batch one for these queues. False if it goes to none now. If one of them cannot be reached the letter waits

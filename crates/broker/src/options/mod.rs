@@ -7,7 +7,7 @@ pub mod vhost_defaults;
 use crate::options::interceptors::Interceptors;
 use crate::options::node_limits::{CredentialValidator, NodeLimits};
 use crate::options::vhost_defaults::VhostDefaults;
-use catalog::PasswordHashing;
+use catalog::{PasswordHashing, QueueDefaults};
 use model::Limits;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub struct Options {
     /// How long deliveries of queues and consumers that say nothing about it may stay unacknowledged, in milliseconds; 0 for as
     /// long as they like.
     pub consumer_timeout_ms: u64,
+    /// What queues are that are declared without a type, and what may be declared again as what.
+    pub queue_defaults: QueueDefaults,
     /// The virtual host in which an exchange tells what happens on this node, if one does.
     pub event_vhost: Option<String>,
     /// How new passwords are hashed.
@@ -99,6 +101,7 @@ impl Options {
             node_name: "rabbit@localhost".into(),
             interceptors: Interceptors::default(),
             consumer_timeout_ms: 0,
+            queue_defaults: QueueDefaults::default(),
             event_vhost: None,
             password_hashing: PasswordHashing::default(),
             set_aside: None,

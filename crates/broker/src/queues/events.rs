@@ -21,6 +21,13 @@ pub struct DeadLetters {
     pub pieces: Vec<Piece>,
 }
 
+impl DeadLetters {
+    /// True if they are still in their queue, and can be handed over again. What a full queue refused is in none.
+    pub fn stays(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.first > 0)
+    }
+}
+
 /// Who is told of what queues cannot do themselves; handed in where queues are made.
 pub trait QueueEvents: Send + Sync {
     /// Messages died, or their delay is over. Called in the order in which they did, under the lock of the queue's

@@ -215,6 +215,9 @@ impl Session {
             .and_then(Value::as_str);
         let dead_letter = dead_letter.map(ToString::to_string);
         let passive = declare.passive;
+        let mut declare = declare;
+        let defaults = self.broker().options().queue_defaults;
+        declare.complete(self.broker().view().vhost(self.vhost()).map(|it| &**it), defaults);
         let permit = || {
             self.check_declare(ObjectKind::Queue, &named, passive)?;
             if !passive {

@@ -7,7 +7,7 @@ use crate::node::promise::Promise;
 use crate::queues::{Handle, JournalOf, Queue, QueueHost, QueueJournal, QueueType, queue_type};
 use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
-use catalog::{Effect, Name, QueueKind, View};
+use catalog::{Effect, Name, QueueKind, Vhost, View};
 use model::{Machine, QueueSettings};
 use queue::Request as QueueRequest;
 use queue::seen::Seen;
@@ -53,6 +53,13 @@ impl Orders {
     }
 }
 
+/// Tells operators what a queue was declared with, or is to be by policy, and cannot be.
+pub(super) fn warn_of_fallbacks(vhost: &Vhost, known: &catalog::Queue) {
+    for told in vhost.fallbacks(known) {
+        tracing::warn!(area = "queue", "{told}");
+    }
+}
+
 impl Topology {
     /// Starts and stops queues. Returns the handles of those that end, which is to happen once the catalog is free again.
     pub(super) fn carry_out(&self, orders: &mut Orders, view: &View) -> Vec<Handle> {
@@ -65,7 +72,12 @@ impl Topology {
                     }
                     self.count(&known, |churn| &churn.queues_created);
                     match queue_type(known.kind).filter(|_| self.is_here(&known)) {
-                        Some(made) => drop(self.start_queue(&known, made, view.settings(&known), None)),
+                        Some(made) => {
+                            view.vhost(&known.vhost)
+                                .into_iter()
+                                .for_each(|vhost| warn_of_fallbacks(vhost, &known));
+                            drop(self.start_queue(&known, made, view.settings(&known), None));
+                        }
                         None => {
                             let _reaching = self.reaching();
                             self.registry.insert(self.away(&known));

@@ -203,7 +203,10 @@ impl Topology {
         permit: impl FnOnce() -> Result<(), Refusal>,
         mut request: Request,
     ) -> Decision {
-        let placed = request.check().and_then(|()| permit());
+        let placed = request
+            .check()
+            .and_then(|()| permit())
+            .and_then(|()| self.refuse_quorum_in_cluster(&request));
         if let Err(refusal) = placed.and_then(|()| self.place(&mut request)) {
             return Decision::Made(Err(refusal));
         }
@@ -371,6 +374,7 @@ impl Topology {
     fn parts(&self, requests: Vec<Request>) -> Result<Vec<Vec<Request>>, Refusal> {
         let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), AROUND);
         for mut request in requests {
+            self.refuse_quorum_in_cluster(&request)?;
             self.place(&mut request)?;
             let length = request.encode().map_or(usize::MAX, |encoded| encoded.len() + 4);
             if length > Request::MOST_BYTES - AROUND {

@@ -1,6 +1,7 @@
 //! Queues follow their policies.
 
 use super::Topology;
+use super::follow::warn_of_fallbacks;
 use catalog::{Name, Policies, PolicyKind, Vhost, View};
 use queue::Request as QueueRequest;
 use std::collections::HashMap;
@@ -55,6 +56,7 @@ impl Topology {
         for known in ruled_anew(vhost, &before) {
             // Those of other nodes follow there.
             if let Some(queue) = self.registry.here(known.id) {
+                warn_of_fallbacks(vhost, known);
                 let settings = Box::new(vhost.settings(known));
                 queue.submit(QueueRequest::Configure { settings });
             }

@@ -9,6 +9,8 @@ pub(crate) enum KeyRule {
     Text,
     /// A whole number from this one on.
     From(i64),
+    /// The same; of a user's and an operator's the higher counts.
+    AtLeast(i64),
     /// A whole number; a negative one is no limit.
     Limit,
     /// One of these words.
@@ -53,7 +55,7 @@ impl KeyRule {
     pub(crate) fn allows(&self, value: &Value) -> bool {
         match self {
             Self::Text => value.as_str().is_some(),
-            Self::From(least) => value.as_integer().is_some_and(|it| it >= *least),
+            Self::From(least) | Self::AtLeast(least) => value.as_integer().is_some_and(|it| it >= *least),
             Self::Limit => value.as_integer().is_some(),
             Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
             Self::Version => matches!(value.as_integer(), Some(1 | 2)),

@@ -1,7 +1,8 @@
 //! `x-retry-delay`: milliseconds, or a table of `initial`, `factor`, `cap` and `jitter`.
 
+use super::settings::Said;
 use model::table::{Table, Value};
-use model::{LONGEST_RETRY_MS, RetryDelay};
+use model::{DelayedRetry, LONGEST_MS, LONGEST_RETRY_MS, RetryDelay, Returned};
 
 /// By how much a delay grows if nothing is said, in thousandths.
 const FACTOR: u32 = 2000;
@@ -46,6 +47,24 @@ pub fn retry_delay(value: &Value) -> Result<RetryDelay, String> {
         factor: factor(table)?,
         cap_ms,
         jitter: jitter(table)?,
+    })
+}
+
+/// What `x-delayed-retry-type`, `-min` and `-max` say together. As in RabbitMQ nothing waits without a least delay, and without a
+/// greatest one it never grows.
+pub(super) fn delayed_retry(said: &Said<'_>) -> Option<DelayedRetry> {
+    let of = match said.ruled_text()? {
+        "all" => Returned::All,
+        "failed" => Returned::Failed,
+        "returned" => Returned::GivenBack,
+        _ => return None,
+    };
+    let least_of = |name| said.of(name)?.least(LONGEST_MS);
+    let least_ms = least_of("x-delayed-retry-min")?;
+    Some(DelayedRetry {
+        of,
+        least_ms,
+        most_ms: least_of("x-delayed-retry-max").unwrap_or(least_ms),
     })
 }
 

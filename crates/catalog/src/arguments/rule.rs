@@ -20,7 +20,7 @@ pub(super) enum Rule {
     Kind,
     /// An integer from 0 to this.
     AtMost(i64),
-    /// An integer from -1 on.
+    /// An integer; a negative one is no limit.
     Limit,
     /// See [`retry_delay`].
     Retry,
@@ -67,11 +67,7 @@ impl Rule {
                 it if it > *most => Err(format!("{{max_value_exceeded,{it}}}")),
                 _ => Ok(()),
             },
-            Self::Limit => match value.as_integer() {
-                None => number(value, 0).map(drop),
-                Some(it) if it < -1 => Err(format!("{{value_negative,{it}}}")),
-                Some(_) => Ok(()),
-            },
+            Self::Limit => integer(value).map(drop),
             Self::Retry => retry_delay(value).map(drop),
             Self::Name => match text(value)? {
                 "" => Err("empty_name".into()),

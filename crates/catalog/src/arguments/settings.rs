@@ -6,8 +6,13 @@ use super::table::{ARGUMENTS, Argument};
 use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use model::table::{Table, Value};
-use model::{DeadLetterTo, QueueSettings};
+use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
 use std::sync::Arc;
+
+/// How often a message of a quorum queue may come back if nothing is said (RabbitMQ 4.0).
+const QUORUM_DELIVERY_LIMIT: u32 = 20;
+
+const OVERFLOW: &str = "x-overflow";
 
 /// The lower of two limits, of which a negative one is none.
 pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
@@ -15,7 +20,7 @@ pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
 }
 
 /// The settings of a queue with checked arguments and a checked policy. Of numbers the lower counts, of the rest the argument
-/// (RabbitMQ's rule for classic queues).
+/// (RabbitMQ's rule for classic queues; lines of the table say where it has another one for quorum queues).
 pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
     let mut settings = QueueSettings {
         durable: queue.is_durable(),
@@ -30,12 +35,17 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
         settings.dead_letter = Some(Arc::new(DeadLetterTo {
             exchange: queue.name.to_string(),
             routing_key: None,
+            at_least_once: false,
         }));
         return settings;
     }
     settings.auto_delete = queue.auto_delete;
+    if queue.kind == QueueKind::Quorum {
+        be_quorum(&mut settings);
+    }
     for argument in ARGUMENTS {
         let said = Said {
+            kind: queue.kind,
             of: argument,
             arguments: &queue.arguments,
             policy,
@@ -44,11 +54,67 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
             set(&mut settings, &said);
         }
     }
+    if settings.overflow != Overflow::Reject
+        && let Some(to) = settings.dead_letter.as_mut().filter(|to| to.at_least_once)
+    {
+        // What waits for another queue to have room must not be what this one drops for lack of it, says RabbitMQ.
+        Arc::make_mut(to).at_least_once = false;
+    }
     settings
+}
+
+/// What is said of a quorum queue and cannot be so, with what is done instead; texts are RabbitMQ's.
+pub fn fallbacks(queue: &Queue, policy: Option<&Table>) -> Vec<String> {
+    let word = |name| {
+        let mut known = ARGUMENTS.iter();
+        let of = known.find(|argument| argument.name == name)?;
+        let said = Said {
+            kind: queue.kind,
+            of,
+            arguments: &queue.arguments,
+            policy,
+        };
+        if name == OVERFLOW {
+            said.ruled_text()
+        } else {
+            said.text()
+        }
+    };
+    let named = format!("queue '{}' in vhost '{}'", queue.name, queue.vhost);
+    let overflow = word(OVERFLOW);
+    let mut told = Vec::new();
+    if queue.kind != QueueKind::Quorum {
+        return told;
+    }
+    if overflow == Some("reject-publish-dlx") {
+        told.push(format!(
+            "Invalid overflow strategy reject-publish-dlx for quorum {named}: it is drop-head"
+        ));
+    }
+    if word("x-dead-letter-strategy") == Some("at-least-once") && overflow != Some("reject-publish") {
+        let effective = "drop-head";
+        told.push(format!(
+            "Falling back to dead-letter-strategy at-most-once for {named} because configured dead-letter-strategy at-least-once is \
+             incompatible with effective overflow strategy {effective}. To enable dead-letter-strategy at-least-once, set overflow strategy \
+             to reject-publish."
+        ));
+    }
+    told
+}
+
+/// What a quorum queue is unless something else is said, as in RabbitMQ 4.3.
+fn be_quorum(settings: &mut QueueSettings) {
+    settings.keeps_transient = true;
+    settings.active_by_priority = true;
+    settings.counts_failures = true;
+    settings.sorting = Sorting::Levels;
+    settings.delivery_limit = Some(DeliveryLimit::Returns(QUORUM_DELIVERY_LIMIT));
 }
 
 /// What is said under one argument, in both places.
 pub(super) struct Said<'a> {
+    /// What the queue is.
+    pub(super) kind: QueueKind,
     of: &'static Argument,
     arguments: &'a Table,
     policy: Option<&'a Table>,
@@ -64,6 +130,18 @@ impl<'a> Said<'a> {
 
     pub(super) fn first(&self) -> Option<&'a Value> {
         self.both().next()
+    }
+
+    /// As [`Said::text`], but what the policy says comes first.
+    pub(super) fn ruled_text(&self) -> Option<&'a str> {
+        self.both().last().and_then(Value::as_str)
+    }
+
+    /// What is said under another argument.
+    pub(super) fn of(&self, name: &str) -> Option<Self> {
+        let mut others = ARGUMENTS.iter();
+        let of = others.find(|argument| argument.name == name)?;
+        Some(Self { of, ..*self })
     }
 
     /// The lower number, and at most `most`.
@@ -95,7 +173,7 @@ impl<'a> Said<'a> {
 mod tests {
     use super::*;
     use crate::node::{Lifetime, NodeId};
-    use model::{DeliveryLimit, Overflow, QueueId, Sorting};
+    use model::QueueId;
 
     fn settings(arguments: Table, policy: Table) -> QueueSettings {
         let queue = Queue {

@@ -1,7 +1,7 @@
 //! The one table of what declarations, policies and consumers may say of a queue, for which kinds it is, and what it sets.
 
 use super::policy_key::{KeyRule, PolicyKey, bound, key};
-use super::retry_delay::retry_delay;
+use super::retry_delay::{delayed_retry, retry_delay};
 use super::rule::{Complaint, Rule};
 use super::settings::Said;
 use crate::kinds::QueueKind;
@@ -103,13 +103,14 @@ const QUEUES: &[QueueKind] = &[Classic, Mirrored, Quorum];
 const CLASSIC: &[QueueKind] = &[Classic, Mirrored];
 const QUORUM: &[QueueKind] = &[Quorum];
 const STREAM: &[QueueKind] = &[Stream];
-const REPLICATED: &[QueueKind] = &[Quorum, Stream];
 const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
 
 /// Named twice: for permission to write there, a declaration is asked for it first.
-pub(super) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+pub(crate) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
 const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
+const STRATEGIES: &[&str] = &["at-most-once", "at-least-once"];
+const RETRY_TYPES: &[&str] = &["disabled", "all", "failed", "returned"];
 const MODES: &[&str] = &["default", "lazy"];
 const LOCATORS: &[&str] = &[
     "client-local",
@@ -141,6 +142,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
                 Arc::new(DeadLetterTo {
                     exchange: String::from_utf8_lossy(exchange).into_owned(),
                     routing_key: None,
+                    at_least_once: false,
                 })
             });
         }),
@@ -156,7 +158,21 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
                 Arc::make_mut(to).routing_key = said.bytes().map(<[u8]>::to_vec);
             }
         }),
-    later("x-dead-letter-strategy", QUORUM, Some("dead-letter-strategy")),
+    argument(
+        "x-dead-letter-strategy",
+        Rule::Word(STRATEGIES, Complaint::Term("invalid_dlx_strategy")),
+        QUORUM,
+    )
+    .policy(key(
+        "dead-letter-strategy",
+        KeyRule::Word(STRATEGIES),
+        "dead letter strategy",
+    ))
+    .sets(|settings, said| {
+        if let Some(to) = &mut settings.dead_letter {
+            Arc::make_mut(to).at_least_once = said.text() == Some("at-least-once");
+        }
+    }),
     argument("x-max-length", Rule::Number(0), QUEUES)
         .policy(bound("max-length", KeyRule::From(0), "maximum length"))
         .sets(|settings, said| settings.max_length = said.least(u64::MAX)),
@@ -168,12 +184,12 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         ))
         .sets(|settings, said| settings.max_length_bytes = said.least(u64::MAX)),
     // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
-    free("x-max-in-memory-length", Rule::Number(0), QUEUES).policy(bound(
+    argument("x-max-in-memory-length", Rule::Number(0), QUEUES).policy(bound(
         "max-in-memory-length",
         KeyRule::From(0),
         "maximum memory in bytes",
     )),
-    free("x-max-in-memory-bytes", Rule::Number(0), QUEUES).policy(bound(
+    argument("x-max-in-memory-bytes", Rule::Number(0), QUEUES).policy(bound(
         "max-in-memory-bytes",
         KeyRule::From(0),
         "maximum memory in bytes",
@@ -192,9 +208,12 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     )
     .policy(bound("overflow", KeyRule::Word(OVERFLOWS), "overflow value"))
     .sets(|settings, said| {
-        settings.overflow = match said.text() {
+        // RabbitMQ has a quorum queue's policy decide, and no refused messages go to its dead-letter exchange.
+        let is_quorum = said.kind == Quorum;
+        let word = if is_quorum { said.ruled_text() } else { said.text() };
+        settings.overflow = match word {
             Some("reject-publish") => Overflow::Reject,
-            Some("reject-publish-dlx") => Overflow::RejectAndDeadLetter,
+            Some("reject-publish-dlx") if !is_quorum => Overflow::RejectAndDeadLetter,
             _ => Overflow::DropHead,
         };
     }),
@@ -241,16 +260,41 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         .policy(key("consumer-timeout", KeyRule::From(0), "consumer timeout"))
         .sets(|settings, said| settings.consumer_timeout_ms = said.least(LONGEST_MS)),
     argument("x-queue-type", Rule::Kind, ALL),
-    later("x-quorum-initial-group-size", QUORUM, None),
-    later("x-quorum-target-group-size", QUORUM, Some("target-group-size")),
-    later(
-        "x-consumer-disconnected-timeout",
+    // How many nodes have a copy: a node alone is one.
+    argument("x-quorum-initial-group-size", Rule::Number(1), QUORUM),
+    // RabbitMQ takes it everywhere, and never compares it.
+    free("x-quorum-target-group-size", Rule::Number(1), ALL).policy(bound(
+        "target-group-size",
+        KeyRule::AtLeast(1),
+        "qq target count value",
+    )),
+    // How long the consumers of a node that cannot be reached keep what they hold: a node alone has none.
+    argument("x-consumer-disconnected-timeout", Rule::Number(0), QUORUM).policy(key(
+        "consumer-disconnected-timeout",
+        KeyRule::From(0),
+        "consumer disconnected timeout",
+    )),
+    argument(
+        "x-delayed-retry-type",
+        Rule::Word(RETRY_TYPES, Complaint::Text("unsupported delayed retry type")),
         QUORUM,
-        Some("consumer-disconnected-timeout"),
-    ),
-    later("x-delayed-retry-type", QUORUM, Some("delayed-retry-type")),
-    later("x-delayed-retry-min", QUORUM, Some("delayed-retry-min")),
-    later("x-delayed-retry-max", QUORUM, Some("delayed-retry-max")),
+    )
+    .policy(bound(
+        "delayed-retry-type",
+        KeyRule::Word(RETRY_TYPES),
+        "delayed retry type. Must be one of: all, failed, returned, disabled",
+    ))
+    .sets(|settings, said| settings.delayed_retry = delayed_retry(said)),
+    argument("x-delayed-retry-min", Rule::Number(1), QUORUM).policy(bound(
+        "delayed-retry-min",
+        KeyRule::AtLeast(1),
+        "delayed retry minimum delay. Must be a positive integer",
+    )),
+    argument("x-delayed-retry-max", Rule::Number(1), QUORUM).policy(bound(
+        "delayed-retry-max",
+        KeyRule::From(1),
+        "delayed retry maximum delay. Must be a positive integer",
+    )),
     later("x-max-age", STREAM, Some("max-age")),
     later(
         "x-stream-max-segment-size-bytes",
@@ -262,7 +306,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         STREAM,
         Some("stream-filter-size-bytes"),
     ),
-    later("x-initial-cluster-size", REPLICATED, Some("initial-cluster-size")),
+    later("x-initial-cluster-size", STREAM, Some("initial-cluster-size")),
     argument(
         "x-queue-leader-locator",
         Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),

@@ -1,7 +1,7 @@
 //! Limits, global parameters, descriptions and topic permissions. What may grow by names is a table.
 
 use super::{Reader, Writer};
-use crate::{Metadata, Quota, QuotaOf, TopicPermission};
+use crate::{Metadata, QueueKind, Quota, QuotaOf, TopicPermission};
 use model::table::{Table, Value};
 use std::sync::Arc;
 
@@ -31,10 +31,13 @@ impl Writer<'_> {
     pub fn metadata(&mut self, metadata: &Metadata) {
         let tags = metadata.tags.iter();
         let tags = tags.map(|tag| Value::from(tag.as_str())).collect();
-        let table = Table::new()
+        let mut table = Table::new()
             .with("description", metadata.description.as_str())
             .with("tags", Value::Array(tags))
             .with("protected", metadata.protected);
+        if let Some(kind) = metadata.default_queue_type {
+            table.push("default_queue_type", kind.name());
+        }
         self.table(&table);
     }
 }
@@ -71,6 +74,10 @@ impl Reader<'_> {
                 .get("protected")
                 .and_then(Value::as_bool)
                 .unwrap_or_default(),
+            default_queue_type: table
+                .get("default_queue_type")
+                .and_then(Value::as_str)
+                .and_then(QueueKind::from_name),
         })
     }
 

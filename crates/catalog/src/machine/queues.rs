@@ -52,6 +52,8 @@ impl<R> Catalog<R> {
         }
         let kind = arguments::kind_of(&arguments);
         arguments::check_queue(kind, &arguments, &name, vhost)?;
+        let flags = (wanted.durable, wanted.exclusive, wanted.auto_delete);
+        arguments::check_properties(kind, flags, &name, vhost)?;
         self.check_home(home)?;
         let id = QueueId(self.next_queue);
         let queue = Arc::new(Queue {

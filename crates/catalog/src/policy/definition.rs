@@ -68,7 +68,7 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
             None if is_later(name) => {
                 let name = String::from_utf8_lossy(name);
                 return wrong(format!(
-                    "{name} is a setting of quorum queues and streams, which are not part of this version"
+                    "{name} is a setting of streams, which are not part of this version"
                 ));
             }
             // Of RabbitMQ 3, without effect; 4.3 permits it no more.
@@ -76,9 +76,25 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
             None => return wrong(format!("{} invalid queue-master-locator value", term(value))),
         }
     }
-    match mirrors::check(&definition) {
+    match mirrors::check(&definition).and_then(|()| check_retries(&definition)) {
         Ok(()) => Ok(definition),
         Err(text) => wrong(text),
+    }
+}
+
+/// What the keys of delayed retries ask of each other.
+fn check_retries(definition: &Table) -> Result<(), String> {
+    let number = |name: &str| definition.get(name).and_then(Value::as_integer);
+    let kind = definition.get("delayed-retry-type").and_then(Value::as_str);
+    match (number("delayed-retry-min"), number("delayed-retry-max")) {
+        (None, _) if kind.is_some_and(|kind| kind != "disabled") => Err(format!(
+            "delayed-retry-min is required when delayed-retry-type is {}",
+            kind.unwrap_or_default()
+        )),
+        (Some(min), Some(max)) if max < min => Err(format!(
+            "delayed-retry-max ({max}) must not be smaller than delayed-retry-min ({min})"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -107,6 +123,7 @@ fn lower(name: &[u8], value: &Value, bound: &Value) -> Value {
     let mut keys = keys_of_arguments(true);
     match keys.find(|key| key.name.as_bytes() == name).map(|key| &key.rule) {
         Some(KeyRule::Version) => bound.clone(),
+        Some(KeyRule::AtLeast(_)) => a.max(b).into(),
         Some(KeyRule::Limit) => lower_limit(a, b).into(),
         _ => a.min(b).into(),
     }
@@ -170,10 +187,7 @@ mod tests {
         );
         assert!(check(not_theirs, user).is_ok());
         let later = said(Table::new().with("max-age", "1D"), user);
-        assert!(
-            later.contains("max-age is a setting of quorum queues and streams"),
-            "{later}"
-        );
+        assert!(later.contains("max-age is a setting of streams"), "{later}");
     }
 
     #[test]

@@ -454,6 +454,7 @@ fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request {
                 description: words.first().map(|it| bare(it)).unwrap_or_default(),
                 tags: words.iter().skip(1).cloned().collect(),
                 protected: verb == "protect",
+                default_queue_type: None,
             },
         },
         ("global", name) => Request::SetGlobal {

@@ -1,4 +1,4 @@
-//! Commands about what is not here: replicas, streams and their clients, mirrors, links to other brokers, Erlang's
+//! Commands about what is not here: streams and their clients, mirrors, links to other brokers, Erlang's
 //! runtime. This table has all of them; each says what RabbitMQ says where there is none, or why this broker has none.
 //!
 //! In what a command tells, `{0}` and `{1}` are words of its line, `{node}` and `{vhost}` where it is carried out.
@@ -12,7 +12,7 @@ use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Ctl, Diagnostics, Streams, Upgrade};
 use serde_json::json;
 
-type Answer = Result<Output, Failure>;
+pub(super) type Answer = Result<Output, Failure>;
 
 /// A row a command: the tools that have it, heading, name, least and most words, usage; what it does; its options, its answer.
 macro_rules! table {
@@ -21,61 +21,14 @@ macro_rules! table {
     };
 }
 
-pub const COMMANDS: &[Command] = table! {
-    // Replicas of quorum queues.
-    [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
-        "Adds a replica of a quorum queue";
-        ["membership="] |ask| {
-            membership(ask)?;
-            member(ask, ask.word(1))?;
-            no_quorum_queue(ask, "Adding a member for queue {0} on node {1}...")
-        };
-    [Tool::Queues] Queues "delete_member" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a quorum queue";
-        [] |ask| no_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...");
-    [Tool::Queues] Queues "grow" 2 2
-        "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
-        "Adds replicas of quorum queues on a node";
-        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
-            strategy(ask)?;
-            membership(ask)?;
-            member(ask, ask.word(0))?;
-            nothing(ask, "Growing {1} queues on {0}...")
-        };
-    [Tool::Queues] Queues "grow_to_count" 2 2
-        "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
-        "Adds replicas of quorum queues up to the given number";
-        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
-            let wrong = |count: &str| format!("node count '{count}' must be greater than 0.");
-            is_positive(ask.word(0), wrong)?;
-            strategy(ask)?;
-            membership(ask)?;
-            nothing(ask, "Growing {1} quorum queues on {0} nodes...")
-        };
-    [Tool::Queues] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of quorum queues from a node";
-        ["errors-only"] shrink;
-    [Tool::Queues] Queues "force_checkpoint" 0 0 "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]";
-        "Makes quorum queues write checkpoints";
-        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| nothing(ask, "Forcing checkpoint for all matching quorum queues...");
-    [Tool::Queues, Diagnostics] Queues "quorum_status" 1 1 "[--vhost <vhost>] <queue>"; "Shows the replicas of a quorum queue";
-        [] |ask| no_quorum_queue(ask, "Status of queue {0} on node {node} ...");
-    [Tool::Queues, Diagnostics] Queues "reclaim_quorum_memory" 1 1 "[--vhost <vhost>] <quorum queue>";
-        "Runs garbage collection for a quorum queue";
-        [] |ask| no_target(ask, "Will garbage collect quorum queue {0} ...");
-    [Tool::Queues] Queues "peek" 2 2 "[--vhost <vhost>] <queue> <position>";
-        "Shows a message of a quorum queue; for classic queues use browse_messages";
-        [] |ask| {
-            is_positive(ask.word(1), |_| "position value must be a positive integer".into())?;
-            no_target(ask, "Peeking at quorum queue {0} at position {1} on node {node} ...")
-        };
-    [Tool::Queues] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <queue> <node>"; "Moves the leader of a quorum queue";
-        [] |ask| no_quorum_queue(ask, "Transferring leadership of quorum queue {0} to node {1}...");
-    [Tool::Queues, Diagnostics] Operations "check_if_new_quorum_queue_replicas_have_finished_initial_sync" 0 0 "";
-        "Fails while this node has promotable replicas of quorum queues; it has none";
-        [] |ask| {
-            nothing(ask, "Checking if node {node} runs promotable replicas of any queues ...")?;
-            Ok(Output::text(filled(ask, "Node {node} reported no queues with promotable replicas")))
-        };
+/// Columns that RabbitMQ knows, so that a misspelt one is found.
+macro_rules! known_columns {
+    ($($name:literal)*) => { &[$(Column::same($name)),*] };
+}
 
+pub(super) use {known_columns, table};
+
+pub const COMMANDS: &[Command] = table! {
     // Streams and their replicas.
     [Streams, Tool::Queues, Diagnostics] Queues "stream_status" 1 1 "[--vhost <vhost>] [--tracking] <stream>";
         "Shows the replicas of a stream";
@@ -202,28 +155,23 @@ pub const COMMANDS: &[Command] = table! {
     [Diagnostics] Erlang "erlang_version" 0 64 ""; "Shows the version of the runtime"; ["details", "offline"] runtime;
 };
 
-/// Columns that RabbitMQ knows, so that a misspelt one is found.
-macro_rules! columns {
-    ($($name:literal)*) => { &[$(Column::same($name)),*] };
-}
-
-const CONNECTIONS: &[Column] = columns!(
+const CONNECTIONS: &[Column] = known_columns!(
     "auth_mechanism" "client_properties" "conn_name" "connected_at" "connection_state" "frame_max" "heartbeat" "host" "node"
     "peer_cert_issuer" "peer_cert_serial_number" "peer_cert_subject" "peer_cert_validity" "peer_host" "peer_port" "pid" "port" "ssl"
     "ssl_cipher" "ssl_hash" "ssl_key_exchange" "ssl_protocol" "subscriptions" "user" "vhost"
 );
-const CONSUMERS: &[Column] = columns!(
+const CONSUMERS: &[Column] = known_columns!(
     "active" "activity_status" "connection_pid" "credits" "messages_consumed" "node" "offset" "offset_lag" "properties" "stream"
     "subscription_id"
 );
-const PUBLISHERS: &[Column] = columns!(
+const PUBLISHERS: &[Column] = known_columns!(
     "connection_pid" "messages_confirmed" "messages_errored" "messages_published" "node" "publisher_id" "reference" "stream"
 );
-const GROUPS: &[Column] = columns!("consumers" "partition_index" "reference" "stream");
-const GROUP_CONSUMERS: &[Column] = columns!("connection_name" "state" "subscription_id");
+const GROUPS: &[Column] = known_columns!("consumers" "partition_index" "reference" "stream");
+const GROUP_CONSUMERS: &[Column] = known_columns!("connection_name" "state" "subscription_id");
 
 /// A text with what its names in braces stand for.
-fn filled(ask: &Ask<'_>, text: &str) -> String {
+pub(super) fn filled(ask: &Ask<'_>, text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, (name, behind))) = rest
         .split_once('{')
@@ -242,13 +190,13 @@ fn filled(ask: &Ask<'_>, text: &str) -> String {
 }
 
 /// Tells what is looked for, and sees that the node is there to be asked.
-fn tell(ask: &Ask<'_>, told: &str) -> Result<(), Failure> {
+pub(super) fn tell(ask: &Ask<'_>, told: &str) -> Result<(), Failure> {
     ask.say(filled(ask, told));
     ask.get("/overview?columns=node").map(drop)
 }
 
 /// There is none, which is no mistake.
-fn nothing(ask: &Ask<'_>, told: &str) -> Answer {
+pub(super) fn nothing(ask: &Ask<'_>, told: &str) -> Answer {
     tell(ask, told)?;
     Ok(Output::Rows(Rows::default()))
 }
@@ -291,14 +239,6 @@ fn no_quorum_queue(ask: &Ask<'_>, told: &str) -> Answer {
     Err(Failure::plain(BAD_VALUE, filled(ask, text)))
 }
 
-fn no_target(ask: &Ask<'_>, told: &str) -> Answer {
-    let text = match is_there(ask, told)? {
-        true => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
-        false => "Target queue was not found in virtual host '{vhost}'",
-    };
-    Err(Failure::error(UNAVAILABLE, filled(ask, text)))
-}
-
 fn not_mirrored(ask: &Ask<'_>, told: &str) -> Answer {
     let text = match is_there(ask, told)? {
         true => ":not_mirrored",
@@ -312,21 +252,21 @@ fn wrong(text: String) -> Failure {
     Failure::usage(format!("\"{text}\""))
 }
 
-fn is_positive(number: &str, told: impl Fn(&str) -> String) -> Result<(), Failure> {
+pub(super) fn is_positive(number: &str, told: impl Fn(&str) -> String) -> Result<(), Failure> {
     match number.parse::<u64>() {
         Ok(1..) => Ok(()),
         _ => Err(wrong(told(number))),
     }
 }
 
-fn membership(ask: &Ask<'_>) -> Result<(), Failure> {
+pub(super) fn membership(ask: &Ask<'_>) -> Result<(), Failure> {
     match ask.line.value("membership") {
         None | Some("promotable" | "voter" | "non_voter") => Ok(()),
         Some(other) => Err(wrong(format!("voter status '{other}' is not recognised."))),
     }
 }
 
-fn strategy(ask: &Ask<'_>) -> Result<(), Failure> {
+pub(super) fn strategy(ask: &Ask<'_>) -> Result<(), Failure> {
     match ask.word(1) {
         "all" | "even" => Ok(()),
         other => Err(wrong(format!("strategy '{other}' is not recognised."))),
@@ -342,12 +282,12 @@ fn named(ask: &Ask<'_>) -> Result<(), Failure> {
 }
 
 /// The node that is named is this one.
-fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
+pub(super) fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
     let this = this_node(ask)?;
     Ok(text(&this, "name") == node || ask.node() == node)
 }
 
-fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
+pub(super) fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
     match here(ask, node)? {
         true => Ok(()),
         false => Err(Failure {
@@ -357,18 +297,6 @@ fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
                 format!("Error: node {node} is not a member of the cluster"),
             )
         }),
-    }
-}
-
-fn shrink(ask: &Ask<'_>) -> Answer {
-    let node = ask.word(0);
-    ask.say(format!("Shrinking queues on {node}..."));
-    match here(ask, node)? {
-        true => Ok(Output::Rows(Rows::default())),
-        false => Err(Failure::error(
-            UNAVAILABLE,
-            format!("{{:node_not_running, :{node}}}"),
-        )),
     }
 }
 

@@ -5,10 +5,12 @@
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
 //! 3 checkpoint: next index, floor, count, then each sender, count, then each lane's handed_below, snapshot and table
+//! 4 checkpoint: as 3, and behind each lane's snapshot count, then (distance, times) of messages that consumers gave back
 //! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers,
 //!             flags u8 (1 = barred, 2 = one of its consumers is the active one), and with 2 that consumer
 //! ```
 
+use super::codec::{put_times, times};
 use super::lanes::LANE_SHIFT;
 use super::record::Snapshot;
 use super::senders::SenderMark;
@@ -19,6 +21,7 @@ use model::{Index, Journaled, Seq};
 const STORE: u8 = 1;
 const CHECKPOINT: u8 = 2;
 const CHECKPOINT_WITH_SENDERS: u8 = 3;
+const CHECKPOINT_WITH_GIVEN_BACK: u8 = 4;
 /// A lane has no more numbers than this.
 const FLOORS: Seq = 1 << LANE_SHIFT;
 
@@ -51,6 +54,21 @@ impl Checkpoint {
         self.floor == 0 && self.senders.is_empty() && !self.lanes.iter().any(handed)
     }
 
+    /// True if consumers gave messages back that are counted apart.
+    fn has_given_back(&self) -> bool {
+        self.lanes
+            .iter()
+            .any(|(snapshot, _)| !snapshot.given_back.is_empty())
+    }
+
+    fn code(&self) -> u8 {
+        match (self.has_given_back(), self.is_plain()) {
+            (true, _) => CHECKPOINT_WITH_GIVEN_BACK,
+            (false, true) => CHECKPOINT,
+            (false, false) => CHECKPOINT_WITH_SENDERS,
+        }
+    }
+
     /// The same for a node that has the bytes of none of its messages.
     pub(super) fn without_places(self) -> Self {
         let bare = |(snapshot, table): (Snapshot, Table)| (snapshot, table.without_places());
@@ -77,24 +95,23 @@ impl Journaled for LocalRecord {
                 record.put(out);
             }
             Self::Checkpoint(checkpoint) => {
-                let is_plain = checkpoint.is_plain();
-                out.push(if is_plain {
-                    CHECKPOINT
-                } else {
-                    CHECKPOINT_WITH_SENDERS
-                });
+                let code = checkpoint.code();
+                out.push(code);
                 put(out, checkpoint.next);
-                if !is_plain {
+                if code != CHECKPOINT {
                     put(out, checkpoint.floor);
                     put(out, checkpoint.senders.len() as u64);
                     checkpoint.senders.iter().for_each(|sender| sender.put(out));
                 }
                 put(out, checkpoint.lanes.len() as u64);
                 for (snapshot, table) in &checkpoint.lanes {
-                    if !is_plain {
+                    if code != CHECKPOINT {
                         put(out, snapshot.handed_below);
                     }
                     snapshot.put(out);
+                    if code == CHECKPOINT_WITH_GIVEN_BACK {
+                        put_times(out, &snapshot.given_back);
+                    }
                     table.put(out);
                 }
             }
@@ -106,28 +123,31 @@ impl Journaled for LocalRecord {
         let mut input = Input { rest };
         let record = match *kind {
             STORE => Self::Store(store::Record::get(&mut input)?),
-            CHECKPOINT | CHECKPOINT_WITH_SENDERS => Self::Checkpoint(Checkpoint {
-                next: input.number()?,
-                floor: match *kind {
-                    CHECKPOINT => 0,
-                    _ => input.number().filter(|floor| *floor < FLOORS)?,
-                },
-                senders: match *kind {
-                    CHECKPOINT => Vec::new(),
-                    _ => input.list(6, SenderMark::get)?,
-                },
-                lanes: input.list(8, |input| {
-                    let handed_below = match *kind {
+            CHECKPOINT | CHECKPOINT_WITH_SENDERS | CHECKPOINT_WITH_GIVEN_BACK => {
+                Self::Checkpoint(Checkpoint {
+                    next: input.number()?,
+                    floor: match *kind {
                         CHECKPOINT => 0,
-                        _ => input.number()?,
-                    };
-                    let snapshot = Snapshot {
-                        handed_below,
-                        ..Snapshot::get(input)?
-                    };
-                    Some((snapshot, Table::get(input)?))
-                })?,
-            }),
+                        _ => input.number().filter(|floor| *floor < FLOORS)?,
+                    },
+                    senders: match *kind {
+                        CHECKPOINT => Vec::new(),
+                        _ => input.list(6, SenderMark::get)?,
+                    },
+                    lanes: input.list(8, |input| {
+                        let handed_below = match *kind {
+                            CHECKPOINT => 0,
+                            _ => input.number()?,
+                        };
+                        let mut snapshot = Snapshot::get(input)?;
+                        snapshot.handed_below = handed_below;
+                        if *kind == CHECKPOINT_WITH_GIVEN_BACK {
+                            snapshot.given_back = times(input)?;
+                        }
+                        Some((snapshot, Table::get(input)?))
+                    })?,
+                })
+            }
             _ => return None,
         };
         input.rest.is_empty().then_some(record)

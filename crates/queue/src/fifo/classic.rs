@@ -5,6 +5,7 @@ use super::dispatch::Consumer;
 use super::lanes::{Lanes, lane_of};
 use super::reattach::{Awaited, Reattaching};
 use super::senders::Senders;
+use super::settle::Back;
 use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
 use model::{Incarnation, Index, Machine, Seq, Timestamp};
@@ -33,7 +34,7 @@ impl<E: Ends> Classic<E> {
         let settings = Arc::new(settings);
         Self {
             lanes: Lanes::new(&settings),
-            consumers: Consumers::new(settings.single_active),
+            consumers: Consumers::new(&settings),
             senders: Senders::default(),
             reattaching: None,
             unheard: None,
@@ -145,7 +146,13 @@ impl<E: Ends> Machine for Classic<E> {
                 consumer,
                 seqs,
                 failed,
-            } => self.take_back(consumer, &seqs, failed, now, outcome),
+            } => {
+                let back = if failed { Back::Failed } else { Back::Unseen };
+                self.take_back(consumer, &seqs, back, now, outcome);
+            }
+            Request::Requeue { consumer, seqs } => {
+                self.take_back(consumer, &seqs, Back::Given, now, outcome);
+            }
             Request::TakeOut { seqs, reply } => self.take_away(&seqs, reply, outcome),
             Request::PutBack { seqs } => self.put_back(&seqs, outcome),
             Request::Remove { seqs } => self.remove_taken(&seqs, outcome),

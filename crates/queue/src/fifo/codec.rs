@@ -10,10 +10,13 @@
 //! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
 //! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
 //! 16 Barred  u8 (1 = barred), incarnation                17 Activated  incarnation, consumer
+//! 18 GivenBack  set
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
-//! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
-//!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128 little-endian
+//! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each
+//! expiry;
+//!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128
+//! little-endian
 //! ```
 
 use super::record::{Expiry, Record, Sent, Snapshot};
@@ -35,6 +38,7 @@ const INCARNATION_ENDED: u8 = 14;
 const HANDED_OUT: u8 = 15;
 const BARRED: u8 = 16;
 const ACTIVATED: u8 = 17;
+const GIVEN_BACK: u8 = 18;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -102,6 +106,10 @@ impl Journaled for Record {
                 out.push(RETURNED);
                 put_set(out, seqs);
             }
+            Self::GivenBack { seqs } => {
+                out.push(GIVEN_BACK);
+                put_set(out, seqs);
+            }
             Self::Retried { until } => {
                 out.push(RETRIED);
                 put_expiries(out, until);
@@ -141,6 +149,7 @@ impl Journaled for Record {
             },
             SETTLED => Self::Settled { seqs: input.set()? },
             RETURNED => Self::Returned { seqs: input.set()? },
+            GIVEN_BACK => Self::GivenBack { seqs: input.set()? },
             DROPPED => {
                 let reason = reason(input.octet()?)?;
                 Self::Dropped {
@@ -225,18 +234,12 @@ fn reason(code: u8) -> Option<DropReason> {
 }
 
 impl Snapshot {
-    /// Appends the snapshot's bytes, but for what only queues with senders have.
+    /// Appends the snapshot's bytes, but for what only queues with senders have, and queues that count what is given back.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         put(out, self.next);
         put(out, self.settled_high);
         put_set(out, &self.live);
-        put(out, self.returned.len() as u64);
-        let mut at = 0;
-        for (seq, times) in &self.returned {
-            put(out, seq.saturating_sub(at));
-            put(out, u64::from(*times));
-            at = *seq;
-        }
+        put_times(out, &self.returned);
         put_expiries(out, &self.expiries);
         put_expiries(out, &self.retries);
         put(out, self.keys.len() as u64);
@@ -255,13 +258,8 @@ impl Snapshot {
             handed_below: 0,
             settled_high: input.number()?,
             live: input.set()?,
-            returned: {
-                let mut at: Seq = 0;
-                input.list(2, |input| {
-                    at = at.checked_add(input.number()?)?;
-                    Some((at, input.short()?))
-                })?
-            },
+            returned: times(input)?,
+            given_back: Vec::new(),
             expiries: expiries(input)?,
             retries: expiries(input)?,
             keys: {
@@ -273,6 +271,25 @@ impl Snapshot {
             },
         })
     }
+}
+
+/// How often something befell messages.
+pub(super) fn put_times(out: &mut Vec<u8>, times: &[(Seq, u32)]) {
+    put(out, times.len() as u64);
+    let mut at = 0;
+    for (seq, times) in times {
+        put(out, seq.saturating_sub(at));
+        put(out, u64::from(*times));
+        at = *seq;
+    }
+}
+
+pub(super) fn times(input: &mut Input<'_>) -> Option<Vec<(Seq, u32)>> {
+    let mut at: Seq = 0;
+    input.list(2, |input| {
+        at = at.checked_add(input.number()?)?;
+        Some((at, input.short()?))
+    })
 }
 
 fn put_expiries(out: &mut Vec<u8>, expiries: &[Expiry]) {

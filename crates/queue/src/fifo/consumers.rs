@@ -1,7 +1,7 @@
 //! Who wants messages: consumers, who come, go, and get more or less credit, and gets that wait for an answer.
 
 use super::dispatch::{Consumer, Ring, Span};
-use super::{Answer, Classic, Delivery, Effect, Ends, FifoOutcome, Record};
+use super::{Answer, Classic, Delivery, Effect, Ends, FifoOutcome, QueueSettings, Record};
 use model::{ConsumerId, Mutant, Ranges, Timestamp};
 use std::collections::VecDeque;
 
@@ -27,16 +27,17 @@ impl<E: Ends> PendingGet<E> {
             base: span.base,
             redelivered: span.redelivered && !Mutant::MarksNothing.is_on(),
             returns: span.returns,
+            failures: span.failures,
         };
         Effect::Reply(self.reply, Answer::Got { delivery, remaining })
     }
 }
 
 impl<E: Ends> Consumers<E> {
-    /// Nobody; `single_active` says whether one consumer at a time is served.
-    pub(super) fn new(single_active: bool) -> Self {
+    /// Nobody.
+    pub(super) fn new(settings: &QueueSettings) -> Self {
         let mut ring = Ring::default();
-        ring.set_single(single_active);
+        ring.set_single(settings.single_active, settings.active_by_priority);
         let gets = VecDeque::new();
         Self { ring, gets }
     }
@@ -99,8 +100,12 @@ impl<E: Ends> Classic<E> {
         if let Some(reply) = reply {
             outcome.effects.push(Effect::Reply(reply, Answer::Cancelled));
         }
-        if removed && self.activate(outcome) && self.lanes.ready() > 0 {
-            self.deliver(outcome);
+        if removed {
+            let is_new = self.activate(outcome);
+            // The active one may have been about to make room for the one that goes.
+            if (is_new || self.settings.active_by_priority) && self.lanes.ready() > 0 {
+                self.deliver(outcome);
+            }
         }
         self.used(now);
     }
@@ -112,11 +117,15 @@ impl<E: Ends> Classic<E> {
     /// follows the record of who is active, so it leaves only if whoever decides next knows.
     pub(super) fn activate(&mut self, outcome: &mut FifoOutcome<E>) -> bool {
         let ring = &mut self.consumers.ring;
-        if !ring.is_single() || ring.active().is_some() || self.reattaching.is_some() {
+        if !ring.is_single() || self.reattaching.is_some() {
+            return false;
+        }
+        let was_active = ring.active().is_some();
+        if !ring.make_room() {
             return false;
         }
         let last = self.senders.active().filter(|_| !Mutant::ForgetsActive.is_on());
-        let Some(active) = ring.activate(last) else {
+        let Some(active) = ring.activate(last.filter(|_| !was_active)) else {
             return false;
         };
         if let Some(consumer) = active

@@ -23,6 +23,8 @@ pub(super) struct Ready {
     pub redelivered: bool,
     /// How often they came back, if the queue tells.
     pub returns: u32,
+    /// And how many of these count for its limit, if it counts them apart.
+    pub failures: Option<u32>,
 }
 
 impl<E: Ends> Classic<E> {
@@ -84,6 +86,7 @@ impl Lane {
                 base: memory.base,
                 redelivered: ready.redelivered,
                 returns: ready.returns,
+                failures: ready.failures,
             };
             let get = consumers.gets.pop_front();
             let count = match &get {
@@ -141,6 +144,7 @@ impl Lane {
                 last,
                 redelivered: true,
                 returns: 0,
+                failures: None,
             });
         }
         if first < self.dispatch.suspect_below {
@@ -150,6 +154,7 @@ impl Lane {
                 last: self.dispatch.suspect_below - 1,
                 redelivered: true,
                 returns: 0,
+                failures: None,
             });
         }
         let (last, redelivered) = self.contents.alike(first, last);
@@ -159,12 +164,18 @@ impl Lane {
             last,
             redelivered,
             returns: 0,
+            failures: None,
         })
     }
 
     /// The first of these ready messages that came back equally often.
     fn counted(&self, slot: usize, first: Seq, last: Seq) -> Ready {
         let (mut last, returns) = self.contents.returned_alike(first, last);
+        let failures = self.settings.counts_failures.then(|| {
+            let (to, given_back) = self.contents.given_back_alike(first, last);
+            last = to;
+            returns.saturating_sub(given_back)
+        });
         let suspect = first < self.dispatch.suspect_below;
         if suspect {
             last = last.min(self.dispatch.suspect_below - 1);
@@ -175,6 +186,7 @@ impl Lane {
             last,
             redelivered: suspect || returns > 0,
             returns,
+            failures,
         }
     }
 

@@ -232,6 +232,11 @@ impl Lane {
                 }
                 contents.retry_at(store, &until);
             }
+            Record::GivenBack { seqs } => {
+                for (first, last) in seqs.spans() {
+                    contents.give_back(store, first, last);
+                }
+            }
             Record::HandedOut { below } => self.handed_below = self.handed_below.max(below),
             // They are about the queue as a whole.
             Record::Declined { .. }

@@ -61,7 +61,8 @@ impl<E: Ends> Classic<E> {
             ..settings
         });
         self.settings = settings.clone();
-        self.consumers.ring.set_single(settings.single_active);
+        let ring = &mut self.consumers.ring;
+        ring.set_single(settings.single_active, settings.active_by_priority);
         self.lanes.configure(&settings, outcome);
         self.unused_at_ms = u64::MAX;
         self.used(now);

@@ -127,6 +127,7 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) -> bool {
         let count = block.len() as u64;
+        self.lanes.sort_if_needed(&block, outcome);
         let gone = self.straight_through(&block, outcome);
         let gone = gone + self.overflow_before(count - gone, outcome);
         let durably = match &mut self.lanes {
@@ -168,6 +169,7 @@ impl<E: Ends> Classic<E> {
             base: first,
             redelivered: false,
             returns: 0,
+            failures: None,
         };
         let gone = self
             .consumers

@@ -6,6 +6,7 @@
 //! Meanwhile all messages below count as held, so neither a limit nor a purge nor the clock takes them, and an acknowledgement
 //! counts even if it comes before its node has spoken.
 
+use super::settle::Back;
 use super::{Answer, Classic, Effect, Ends, FifoOutcome, Held, Lane, Record};
 use crate::seq_set::SeqSet;
 use model::{Incarnation, Mutant, Ranges, Seq, Timestamp};
@@ -283,7 +284,7 @@ impl Lane {
         let mut back = Ranges::new();
         let held = self.dispatch.cursor.saturating_sub(1);
         claimed.others(self.store.low(), held, |first, last| back.push_span(first, last));
-        self.take_back(&back, false, now, outcome);
+        self.take_back(&back, Back::Unseen, now, outcome);
         self.drop_spent(outcome);
     }
 }

@@ -36,6 +36,8 @@ pub enum Record {
     Settled { seqs: Ranges },
     /// These came back and will be delivered again.
     Returned { seqs: Ranges },
+    /// Of the last returns of these one was a consumer's giving back, which the queue counts apart.
+    GivenBack { seqs: Ranges },
     /// These came back and will be delivered again, each once its time has come; by rising numbers.
     Retried { until: Vec<Expiry> },
     /// These are gone without a consumer.
@@ -69,7 +71,10 @@ impl Record {
     pub(crate) fn first(&self) -> Seq {
         let first = match self {
             Self::Enqueued { first, .. } => Some(*first),
-            Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
+            Self::Settled { seqs }
+            | Self::Returned { seqs }
+            | Self::GivenBack { seqs }
+            | Self::Dropped { seqs, .. } => seqs.first(),
             Self::Retried { until } => until.first().map(|until| until.first),
             Self::HandedOut { below } => Some(*below),
             Self::Declined { .. }
@@ -96,6 +101,8 @@ pub struct Snapshot {
     pub live: Ranges,
     /// Those that were returned, and how often.
     pub returned: Vec<(Seq, u32)>,
+    /// How often of these consumers gave them back, in queues that count that apart.
+    pub given_back: Vec<(Seq, u32)>,
     /// When messages expire, by rising numbers.
     pub expiries: Vec<Expiry>,
     /// Until when messages wait that were returned, by rising numbers.

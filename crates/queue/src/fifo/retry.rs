@@ -24,13 +24,15 @@ impl Lane {
         self.settings.counts_returns()
     }
 
-    /// These live messages stand where they stood, and are counted. Those that have been tried too often leave, the others wait
-    /// if they are to. `overdue`, some of them, leave because they expired meanwhile.
+    /// These live messages stand where they stood, and are counted: as failures, unless the consumer gave them back and the queue
+    /// counts that apart. Those that have been tried too often leave, the others wait if they are to. `overdue`, some of them,
+    /// leave because they expired meanwhile.
     #[cold]
-    pub(super) fn failed<E: Ends>(
+    pub(super) fn came_back<E: Ends>(
         &mut self,
         back: &[(Seq, Seq)],
         overdue: &[(Seq, Seq)],
+        failed: bool,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
@@ -39,8 +41,17 @@ impl Lane {
             self.contents
                 .mark_returned(&self.store, *first, *last, &mut journaled);
         }
-        let verdicts = self.judge(back, overdue, now);
-        self.record_failed(journaled, &verdicts.waiting, outcome);
+        let apart = !failed && self.settings.counts_failures;
+        if apart {
+            let spans = back.iter();
+            spans.for_each(|(first, last)| self.contents.give_back(&self.store, *first, *last));
+        }
+        let verdicts = self.judge(back, overdue, failed, now);
+        let given_back = apart.then(|| journaled.clone());
+        self.record_back(journaled, &verdicts.waiting, outcome);
+        if let Some(seqs) = given_back.filter(|seqs| !seqs.is_empty()) {
+            outcome.records.push(Record::GivenBack { seqs });
+        }
         if !verdicts.spent.is_empty() {
             self.discard(&verdicts.spent, DropReason::DeliveryLimit, outcome);
         }
@@ -52,7 +63,7 @@ impl Lane {
         }
     }
 
-    fn judge(&self, back: &[(Seq, Seq)], overdue: &[(Seq, Seq)], now: Timestamp) -> Verdicts {
+    fn judge(&self, back: &[(Seq, Seq)], overdue: &[(Seq, Seq)], failed: bool, now: Timestamp) -> Verdicts {
         let mut verdicts = Verdicts::default();
         let mut gone = Ranges::new();
         overdue
@@ -63,29 +74,38 @@ impl Lane {
                 continue;
             }
             let times = self.contents.times_returned(seq);
-            if self.is_spent(times) {
+            let failures = self.failures(seq, times);
+            let seed = seq ^ now.0.rotate_left(20) ^ u64::from(times).rotate_left(52);
+            if self.is_spent(failures) {
                 match verdicts.spent.last_mut() {
                     Some((_, last)) if *last + 1 == seq => *last = seq,
                     _ => verdicts.spent.push((seq, seq)),
                 }
-            } else if let Some(delay) = self.settings.retry_delay {
-                let seed = seq ^ now.0.rotate_left(20) ^ u64::from(times).rotate_left(52);
-                let at_ms = now.0.saturating_add(delay.delay_ms(times, seed));
+            } else if let Some(delay_ms) = self.settings.retry_ms(failed, times, failures, seed) {
+                let at_ms = now.0.saturating_add(delay_ms);
                 push_time(&mut verdicts.waiting, seq, at_ms);
             }
         }
         verdicts
     }
 
+    /// How often of these times the message came back in a way that a limit counts.
+    fn failures(&self, seq: Seq, times: u32) -> u32 {
+        match self.settings.counts_failures {
+            true => times.saturating_sub(self.contents.times_given_back(seq)),
+            false => times,
+        }
+    }
+
     /// As in RabbitMQ's quorum queues a limit of 2 lets a message be delivered three times.
-    fn is_spent(&self, times: u32) -> bool {
+    fn is_spent(&self, failures: u32) -> bool {
         match self.settings.delivery_limit {
-            Some(DeliveryLimit::Returns(limit)) => times > limit,
+            Some(DeliveryLimit::Returns(limit)) => failures > limit,
             Some(DeliveryLimit::Unlimited) | None => false,
         }
     }
 
-    fn record_failed<E: Ends>(
+    fn record_back<E: Ends>(
         &mut self,
         mut journaled: Ranges,
         waiting: &[Expiry],
@@ -190,7 +210,7 @@ impl Lane {
         }
         let mut spent = Vec::new();
         for (seq, times) in self.contents.marks() {
-            if self.is_spent(times) {
+            if self.is_spent(self.failures(seq, times)) {
                 self.dispatch
                     .ready_within(seq, seq, |from, to| spent.push((from, to)));
             }

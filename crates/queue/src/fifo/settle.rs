@@ -3,6 +3,17 @@
 use super::{Classic, Disposal, DropReason, Ends, FifoOutcome, Lane, Loss, Record};
 use model::{ConsumerId, Ranges, Seq, Timestamp};
 
+/// How messages come back from a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Back {
+    /// Nobody can have seen them.
+    Unseen,
+    /// The consumer gave them back.
+    Given,
+    /// They were rejected, or the consumer was lost.
+    Failed,
+}
+
 impl<E: Ends> Classic<E> {
     /// Messages that are not with a consumer are passed over: they were settled before, or never delivered.
     pub(super) fn settle(
@@ -16,9 +27,17 @@ impl<E: Ends> Classic<E> {
         self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
             count += lane.settle(seqs, disposal, outcome);
         });
-        self.consumers.hold_fewer(consumer, count);
+        self.hold_fewer(consumer, count, outcome);
         if count > 0 && self.lanes.ready() > 0 {
             self.deliver(outcome);
+        }
+    }
+
+    /// The consumer holds fewer messages, and may have kept one of a higher priority waiting until then.
+    fn hold_fewer(&mut self, consumer: Option<ConsumerId>, count: u64, outcome: &mut FifoOutcome<E>) {
+        self.consumers.hold_fewer(consumer, count);
+        if count > 0 && self.settings.active_by_priority {
+            self.activate(outcome);
         }
     }
 
@@ -27,15 +46,15 @@ impl<E: Ends> Classic<E> {
         &mut self,
         consumer: Option<ConsumerId>,
         seqs: &Ranges,
-        failed: bool,
+        back: Back,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
         let mut count = 0;
         self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
-            count += lane.take_back(seqs, failed, now, outcome);
+            count += lane.take_back(seqs, back, now, outcome);
         });
-        self.consumers.hold_fewer(consumer, count);
+        self.hold_fewer(consumer, count, outcome);
         // As in RabbitMQ what came back is dropped again if it is too much, even if somebody waits for it.
         self.overflow(outcome);
         if count > 0 && self.lanes.ready() > 0 {
@@ -101,7 +120,7 @@ impl Lane {
     pub(super) fn take_back<E: Ends>(
         &mut self,
         seqs: &Ranges,
-        failed: bool,
+        how: Back,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) -> u64 {
@@ -118,10 +137,11 @@ impl Lane {
         }
         let overdue = self.overdue(&back);
         let mut journaled = Ranges::new();
-        let counted = failed && self.counts_returns();
+        let seen = how != Back::Unseen;
+        let counted = seen && self.counts_returns();
         for (first, last) in &back {
             self.dispatch.returned.insert(*first, *last);
-            if failed && !counted {
+            if seen && !counted {
                 self.contents
                     .mark_returned(&self.store, *first, *last, &mut journaled);
             }
@@ -130,7 +150,7 @@ impl Lane {
         self.dispatch.handed = self.dispatch.handed.saturating_sub(count);
         self.dispatch.ready_bytes += bytes;
         if counted {
-            self.failed(&back, &overdue, now, outcome);
+            self.came_back(&back, &overdue, how == Back::Failed, now, outcome);
         }
         if !journaled.is_empty() {
             outcome.records.push(Record::Returned { seqs: journaled });

@@ -123,6 +123,7 @@ impl<E: Ends> Newest<E> {
             base: seq,
             redelivered,
             returns: 0,
+            failures: None,
         })
     }
 
@@ -235,7 +236,7 @@ impl<E: Ends> Machine for Newest<E> {
             }
             Request::Get { no_ack, reply } => (Some(reply), self.get(no_ack, outcome)),
             Request::Settle { seqs, disposal, .. } => return self.settle(&seqs, disposal, outcome),
-            Request::Return { seqs, .. } => {
+            Request::Return { seqs, .. } | Request::Requeue { seqs, .. } => {
                 if self.is_held && seqs.contains(self.contents.last) {
                     (self.is_held, self.redelivered) = (false, true);
                 }

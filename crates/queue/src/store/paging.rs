@@ -117,6 +117,16 @@ impl Store {
         !(paging.stores.is_empty() && paging.loads.is_empty() && paging.checkpoint.is_none())
     }
 
+    /// How many stores are under way.
+    pub(crate) fn stores(&self) -> usize {
+        self.paging.stores.len()
+    }
+
+    /// True if a checkpoint is.
+    pub(crate) fn is_checkpointing(&self) -> bool {
+        self.paging.checkpoint.is_some()
+    }
+
     /// How much memory bodies may take, in bytes.
     pub(crate) fn budget(&self) -> usize {
         self.paging.budget

@@ -155,6 +155,7 @@ fn expired_elsewhere() -> (World, World) {
         dead_letter: Some(Arc::new(DeadLetterTo {
             exchange: String::new(),
             routing_key: Some(b"graves".to_vec()),
+            at_least_once: false,
         })),
         ..settings()
     };

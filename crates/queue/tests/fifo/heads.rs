@@ -1,6 +1,6 @@
 //! What a queue tells of its first message: when its publisher says that it was made.
 
-use crate::world::{Event, World};
+use crate::world::{Event, World, shrink};
 use model::properties::PropertiesBuilder;
 use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
 use queue::fifo::{Answer, Disposal, QueueSettings, Request, Sorting};
@@ -35,6 +35,27 @@ fn take(world: &mut World) -> Ranges {
         _ => None,
     });
     got.next().unwrap()
+}
+
+/// Takes the first ready message for good, wherever it lies: when it was made.
+fn take_stamp(world: &mut World) -> u64 {
+    let mut events = world.handle(Request::Get {
+        no_ack: true,
+        reply: 0,
+    });
+    events.extend(world.settle_disk());
+    let mut got = events.into_iter().filter_map(|event| match event {
+        Event::Answered(_, Answer::Got { delivery, .. }) => Some(delivery),
+        _ => None,
+    });
+    let delivery = got.next().unwrap();
+    let at = delivery.seqs.first().unwrap() - delivery.base;
+    delivery
+        .block
+        .message(at as usize)
+        .properties
+        .timestamp()
+        .unwrap()
 }
 
 fn settle(world: &mut World, seqs: Ranges) {
@@ -96,6 +117,36 @@ fn the_highest_priority_has_the_head() {
     let got = take(&mut world);
     settle(&mut world, got);
     assert_eq!(world.fifo.head_timestamp(), Some(1));
+}
+
+#[test]
+fn a_queue_of_levels_sorts_from_the_first_message_of_another_level_on() {
+    let settings = QueueSettings {
+        durable: true,
+        sorting: Sorting::Levels,
+        ..QueueSettings::default()
+    };
+    let mut world = World::new(settings.clone());
+    for stamp in 1..=3 {
+        enqueue(&mut world, stamped(&[Some(stamp)], 4, true));
+    }
+    assert!(!world.fifo.is_sorted());
+    // What its one lane has ordered by then is answered to it.
+    world.handle(shrink(0));
+    for (stamp, priority) in [(4, 9), (5, 0), (6, 4), (7, 40)] {
+        enqueue(&mut world, stamped(&[Some(stamp)], priority, true));
+    }
+    assert!(world.fifo.is_sorted());
+    world.settle_disk();
+    world.handle(shrink(1 << 20));
+    let mut world = World::restarted(settings.clone(), world.disk);
+    let settings = Box::new(settings);
+    world.handle(Request::Configure { settings });
+    let mut stamps = Vec::new();
+    while world.fifo.status().ready > 0 {
+        stamps.push(take_stamp(&mut world));
+    }
+    assert_eq!(stamps, [7, 4, 1, 2, 3, 6, 5]);
 }
 
 #[test]

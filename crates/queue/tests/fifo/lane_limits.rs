@@ -13,6 +13,7 @@ fn sorted() -> QueueSettings {
         dead_letter: Some(Arc::new(DeadLetterTo {
             exchange: "dead".into(),
             routing_key: None,
+            at_least_once: false,
         })),
         ..QueueSettings::default()
     }

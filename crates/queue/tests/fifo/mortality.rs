@@ -514,6 +514,7 @@ fn graves(there: bool) -> Option<Arc<DeadLetterTo>> {
         Arc::new(DeadLetterTo {
             exchange: String::new(),
             routing_key: None,
+            at_least_once: false,
         })
     })
 }

@@ -122,6 +122,7 @@ fn what_was_handed_out_of_a_group_that_its_owner_kept_is_asked_for_though_a_foll
         dead_letter: Some(Arc::new(DeadLetterTo {
             exchange: "dead".into(),
             routing_key: None,
+            at_least_once: false,
         })),
         ..fair()
     });

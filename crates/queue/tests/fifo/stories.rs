@@ -2,19 +2,20 @@
 //! message store (memory, disk, checkpoints) stand in `tests/stories/store`.
 //!
 //! ```text
-//! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
-//!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
-//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
-//! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE     knows NODE     recall NODE FROM
-//! consume NAME [of NODE] [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
-//! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
-//! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
-//! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
-//! memory BYTES    disk    checkpoint [N (of what the log has before its entry N)]    compact SEGMENT
-//! disk fails [PIECES] (the next read finds nothing, or the next write fails)     disk damages POSITIONS (of the next block that is read)
-//! disk errs (the next read fails for a reason that may pass)
-//! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
-//! look [FROM] [skip N] [count N]     tail N
+//! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N]
+//! [reject-publish|reject-publish-dlx]
+//!     [quorum] [delayed all|failed|returned MS MS (at the least, at the most)] [ttl MS] [expires MS] [delivery-limit N] [retry
+//! MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line) publish
+//! [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as
+//! one read from a socket brings it; NODE sends it and has numbered it) ended NODE     await NODES (none, or A,B,...)     holds
+//! NODE WHO NUMBERS [returned N] [more]     down NODE     knows NODE     recall NODE FROM consume NAME [of NODE] [no-ack]
+//! [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack] ack WHO NUMBERS    reject WHO NUMBERS   
+//! return WHO NUMBERS [unseen]    requeue WHO NUMBERS   (WHO is a consumer, or get) flow NAME BYTES    limit NAME PREFETCH   
+//! pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses clock MS (and the host's
+//! tick)     arrive (the oldest dead letters have reached their queues)     use memory BYTES    disk    checkpoint [N (of what
+//! the log has before its entry N)]    compact SEGMENT disk fails [PIECES] (the next read finds nothing, or the next write fails)
+//!     disk damages POSITIONS (of the next block that is read) disk errs (the next read fails for a reason that may pass) take
+//! NUMBERS (an operator)      put back NUMBERS      remove NUMBERS look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
 //! crash MS (as restart, after a life that did not end in good order)
 //! ```
@@ -24,7 +25,9 @@
 #![allow(clippy::disallowed_methods, reason = "stories are files")]
 
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
-use model::{ConsumerId, Incarnation, Machine, Mutant, Ranges, RetryDelay, Timestamp};
+use model::{
+    ConsumerId, DelayedRetry, Incarnation, Machine, Mutant, Ranges, RetryDelay, Returned, Timestamp,
+};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Held,
     Loss, NodeConsumer, Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
@@ -175,7 +178,7 @@ impl Story {
         match words[0] {
             "publish" => self.publish(words),
             "consume" | "cancel" | "flow" | "limit" | "pause" | "resume" => self.of_consumer(words, who),
-            "ack" | "reject" | "return" => self.settled(words, who),
+            "ack" | "reject" | "return" | "requeue" => self.settled(words, who),
             "get" => Request::Get {
                 no_ack: words.contains(&"no-ack"),
                 reply,
@@ -299,6 +302,7 @@ impl Story {
         let disposal = match words[0] {
             "ack" => Disposal::Accepted,
             "reject" => Disposal::Rejected,
+            "requeue" => return Request::Requeue { consumer, seqs },
             _ => {
                 let failed = !words.contains(&"unseen");
                 return Request::Return {
@@ -523,10 +527,11 @@ fn delivered(delivery: &Delivery) -> String {
     format!(
         "{}{}",
         list(&numbers),
-        match (delivery.redelivered, delivery.returns) {
-            (false, _) => String::new(),
-            (true, 0) => " again".into(),
-            (true, times) => format!(" again, returned {times}"),
+        match (delivery.redelivered, delivery.returns, delivery.failures) {
+            (false, ..) => String::new(),
+            (true, 0, _) => " again".into(),
+            (true, times, None) => format!(" again, returned {times}"),
+            (true, times, Some(failures)) => format!(" again, returned {times}, failed {failures}"),
         }
     )
 }
@@ -566,6 +571,7 @@ fn recorded(record: &Record, names: &[String]) -> String {
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
         Record::Returned { seqs } => format!("{} returned", list(seqs)),
+        Record::GivenBack { seqs } => format!("{} were given back", list(seqs)),
         Record::Retried { until } => {
             let each = until
                 .iter()
@@ -651,7 +657,22 @@ fn settings(words: &[&str]) -> QueueSettings {
         durable: words.contains(&"durable"),
         replicated: words.contains(&"replicated"),
         auto_delete: words.contains(&"auto-delete"),
+        keeps_transient: words.contains(&"quorum"),
         single_active: words.contains(&"single-active"),
+        active_by_priority: words.contains(&"quorum"),
+        counts_failures: words.contains(&"quorum"),
+        delayed_retry: words
+            .iter()
+            .position(|it| *it == "delayed")
+            .map(|at| DelayedRetry {
+                of: match words[at + 1] {
+                    "all" => Returned::All,
+                    "failed" => Returned::Failed,
+                    _ => Returned::GivenBack,
+                },
+                least_ms: words[at + 2].parse().unwrap(),
+                most_ms: words[at + 3].parse().unwrap(),
+            }),
         max_length: after(words, "max-length"),
         max_length_bytes: after(words, "max-length-bytes"),
         overflow: if words.contains(&"reject-publish") {
@@ -663,8 +684,11 @@ fn settings(words: &[&str]) -> QueueSettings {
         },
         delivery_limit: after(words, "delivery-limit").map(|limit| DeliveryLimit::Returns(limit as u32)),
         deduplicates: words.contains(&"deduplicates"),
-        sorting: after(words, "max-priority")
-            .map_or(Sorting::Arrival, |highest| Sorting::Priority(highest as u8)),
+        sorting: match after(words, "max-priority") {
+            Some(highest) => Sorting::Priority(highest as u8),
+            None if words.contains(&"levels") => Sorting::Levels,
+            None => Sorting::Arrival,
+        },
         retry_delay: after(words, "retry").map(|initial_ms| RetryDelay {
             initial_ms,
             factor: 2000,
@@ -677,6 +701,7 @@ fn settings(words: &[&str]) -> QueueSettings {
             Arc::new(DeadLetterTo {
                 exchange: String::new(),
                 routing_key: None,
+                at_least_once: false,
             })
         }),
         ..QueueSettings::default()

@@ -204,7 +204,7 @@ pub fn compact(segment: u32) -> Request<Plain> {
 impl World {
     pub fn new(settings: QueueSettings) -> Self {
         Self {
-            sorted: settings.sorting != Sorting::Arrival,
+            sorted: settings.sorting.sorts_always(),
             fifo: Classic::new(settings),
             disk: Disk {
                 next_segment: 1,
@@ -236,7 +236,7 @@ impl World {
                 ..settings.clone()
             })
         };
-        world.sorted = settings.sorting != Sorting::Arrival;
+        world.sorted = settings.sorting.sorts_always();
         world.replay();
         world.fifo.recovered(closed);
         let places: Vec<Place> = world.fifo.places().collect();

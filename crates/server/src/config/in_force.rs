@@ -280,6 +280,11 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
     sheet.put("cluster_exchange_limit", limit(config.node_limits.exchanges));
     sheet.put("vhost_max", limit(config.node_limits.vhosts));
     sheet.put("consumer_timeout", config.consumer_timeout_ms);
+    sheet.put("default_queue_type", config.queue_defaults.kind.name());
+    sheet.put(
+        "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
+        config.queue_defaults.relaxed,
+    );
     let incoming = "message_interceptors.incoming";
     sheet.maybe(
         format!("{incoming}.set_header_timestamp.overwrite"),

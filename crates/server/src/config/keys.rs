@@ -62,6 +62,8 @@ const STAYS: &str = "a node stays a member until forget_cluster_node";
 const OTHER_BACKENDS: &str = "finding nodes by AWS, Consul or etcd";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
+/// What of quorum queues is for those on several nodes.
+const MEMBERS: &str = "replicated quorum queues";
 const STORE: &str = "Leveret's own storage decides this";
 
 /// Keys by pattern; `*` stands for one segment, `**` for one or more. The first match counts.
@@ -352,16 +354,14 @@ pub const KEYS: &[(&str, Rule)] = &[
         "classic_queue.default_version",
         Only(&["2"], "version 2 is the only one, as in RabbitMQ 4.3"),
     ),
+    ("default_queue_type", Sets(rules::default_queue_type)),
     (
-        "default_queue_type",
-        Only(
-            &["classic", "rabbit_classic_queue"],
-            "classic is the only queue type of this version, and a queue must not be less than it was declared as",
-        ),
+        "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
+        Sets(rules::relaxed_checks),
     ),
     (
         "queue_types.*.enabled",
-        NoEffect("classic is the only queue type of this version"),
+        NoEffect("queue types cannot be switched off"),
     ),
     (
         "exchange_types.local_random.enabled",
@@ -371,7 +371,7 @@ pub const KEYS: &[(&str, Rule)] = &[
         ),
     ),
     ("consumer_timeout", Sets(rules::consumer_timeout)),
-    ("consumer_disconnected_timeout", Part("quorum queues")),
+    ("consumer_disconnected_timeout", Part(MEMBERS)),
     ("queue_index_embed_msgs_below", NoEffect(STORE)),
     ("message_store_shutdown_timeout", NoEffect(STORE)),
     ("queue_master_locator", NoEffect("there is one node")),
@@ -384,8 +384,8 @@ pub const KEYS: &[(&str, Rule)] = &[
         "mirroring_sync_max_throughput",
         NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
     ),
-    ("quorum_queue.**", Part("quorum queues")),
-    ("raft.**", Part("quorum queues")),
+    ("quorum_queue.**", Part(MEMBERS)),
+    ("raft.**", Part(MEMBERS)),
     (
         "deprecated_features.permit.*",
         NoEffect("everything that RabbitMQ 4.2 permits is permitted"),

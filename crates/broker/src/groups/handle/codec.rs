@@ -139,6 +139,7 @@ impl Parts {
         };
         self.flag(delivery.redelivered);
         self.number(u64::from(delivery.returns));
+        self.number(delivery.failures.map_or(0, |failures| u64::from(failures) + 1));
         self.set(seqs);
         let length = seqs.spans().map(|(first, last)| slice(first, last).len()).sum();
         self.block_head(&delivery.block, length);
@@ -172,6 +173,10 @@ pub fn block(input: &mut Reading<'_>) -> Option<Arc<Block>> {
 fn delivery(input: &mut Reading<'_>) -> Option<Delivery> {
     let redelivered = flag(input)?;
     let returns = input.short()?;
+    let failures = match input.number()? {
+        0 => None,
+        more => Some(u32::try_from(more - 1).ok()?),
+    };
     let seqs = set(input)?;
     let (first, last) = (seqs.first()?, seqs.last()?);
     let brought = block(input)?;
@@ -188,6 +193,7 @@ fn delivery(input: &mut Reading<'_>) -> Option<Delivery> {
         base: first,
         redelivered,
         returns,
+        failures,
     })
 }
 
@@ -297,6 +303,7 @@ mod tests {
             Just(Way::Settled(Disposal::Accepted)),
             Just(Way::Settled(Disposal::Rejected)),
             any::<bool>().prop_map(|failed| Way::Returned { failed }),
+            Just(Way::Requeued),
         ];
         let question = prop_oneof![
             any::<bool>().prop_map(|no_ack| Question::Get { no_ack }),
@@ -430,6 +437,7 @@ mod tests {
             block: block_of(sizes),
             redelivered: true,
             returns: 3,
+            failures: Some(2),
         }
     }
 

@@ -214,10 +214,12 @@ impl Holdings {
     pub fn speak(&mut self, known: Option<u64>, said: &mut Vec<ToLeader>) {
         if known.is_none() {
             // What nobody has seen, nobody claims; nor what no false claim could be told from.
-            let seen = Way::Returned { failed: true };
             let counts = self.counts_returns;
-            self.operations
-                .retain(|it| matches!(it.way, Way::Settled(_)) || counts && it.way == seen);
+            self.operations.retain(|it| match it.way {
+                Way::Settled(_) => true,
+                Way::Returned { failed } => counts && failed,
+                Way::Requeued => counts,
+            });
         }
         let known = known.unwrap_or(if Mutant::ForgetsResolved.is_on() {
             u64::MAX

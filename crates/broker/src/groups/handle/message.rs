@@ -83,6 +83,8 @@ pub enum Way {
     Settled(Disposal),
     /// They go back; `failed` as in [`queue::Request::Return`].
     Returned { failed: bool },
+    /// It gave them back: [`queue::Request::Requeue`].
+    Requeued,
 }
 
 /// Questions that the queue answers.

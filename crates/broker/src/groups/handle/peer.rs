@@ -578,6 +578,7 @@ impl Peer {
                 seqs,
                 failed,
             },
+            Way::Requeued => Request::Requeue { consumer, seqs },
         });
     }
 

@@ -38,6 +38,10 @@ impl<E: Ends> Handle<E> {
                 self.holdings.resolve(consumer, &seqs, Way::Returned { failed });
                 self.say_resolved();
             }
+            Request::Requeue { consumer, seqs } => {
+                self.holdings.resolve(consumer, &seqs, Way::Requeued);
+                self.say_resolved();
+            }
             Request::TakeOut { seqs, reply } => self.ask(Question::TakeOut { seqs }, reply, orders),
             Request::PutBack { seqs } => self.tell(Notice::PutBack { seqs }),
             Request::Remove { seqs } => self.tell(Notice::Remove { seqs }),

@@ -302,6 +302,7 @@ mod tests {
             dead_letter: Some(Arc::new(DeadLetterTo {
                 exchange: "".into(),
                 routing_key: None,
+                at_least_once: false,
             })),
             ..QueueSettings::default()
         };

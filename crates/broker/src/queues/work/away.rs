@@ -211,6 +211,10 @@ impl Inner {
                 seqs: self.numbers.said_of(seqs),
                 failed,
             },
+            Request::Requeue { consumer, seqs } => Request::Requeue {
+                consumer,
+                seqs: self.numbers.said_of(seqs),
+            },
             other => other,
         }
     }

@@ -94,6 +94,7 @@ mod tests {
             seqs: Ranges::span(first, last),
             redelivered: false,
             returns: 0,
+            failures: None,
         }
     }
 

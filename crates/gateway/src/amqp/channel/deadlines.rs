@@ -203,7 +203,7 @@ impl Channel {
         for it in taken {
             count += it.count;
             deadlines.taken_back = deadlines.taken_back.max(it.tag + it.count - 1);
-            self.returned.add(it);
+            self.requeued.add(it);
         }
         self.flush_settled();
         count

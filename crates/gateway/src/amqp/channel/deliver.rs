@@ -188,21 +188,26 @@ pub(super) fn shown_properties<'m>(delivery: &Delivery, message: &Message<'m>, m
     }
 }
 
-/// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back. RabbitMQ's quorum
-/// queues have it from the first return on.
+/// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back, from the first time
+/// on. Quorum queues say in it how often that was a failure, and in `x-acquired-count` how often it was (RabbitMQ 4.3).
 #[inline]
 fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
-    match delivery.returns {
-        0 => None,
-        returns => with_count(properties, returns),
+    match (delivery.returns, delivery.failures) {
+        (0, _) => None,
+        (returns, None) => with_counts(properties, 0, returns),
+        (returns, Some(failures)) => with_counts(properties, returns, failures),
     }
 }
 
 #[cold]
-fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
+fn with_counts(properties: &[u8], acquired: u32, failures: u32) -> Option<Vec<u8>> {
     let known = BasicProperties::new(properties);
     let mut headers = known.headers_table(&Limits::STORED).ok()?;
-    headers.insert("x-delivery-count", Value::Long(returns.into()));
+    for (name, count) in [("x-acquired-count", acquired), ("x-delivery-count", failures)] {
+        if count > 0 {
+            headers.insert(name, Value::Long(count.into()));
+        }
+    }
     known.with_headers(&headers)
 }
 

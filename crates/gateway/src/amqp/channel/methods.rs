@@ -35,12 +35,18 @@ impl Channel {
     pub fn method(&mut self, method: &Method<'_>, cx: &mut Context<'_>) -> Answer {
         match method {
             Method::BasicAck(it) => self.settled(it.delivery_tag, it.multiple, Verdict::Accept, BasicAck::ID),
-            Method::BasicNack(it) => {
-                self.settled(it.delivery_tag, it.multiple, unwanted(it.requeue), BasicNack::ID)
-            }
-            Method::BasicReject(it) => {
-                self.settled(it.delivery_tag, false, unwanted(it.requeue), BasicReject::ID)
-            }
+            Method::BasicNack(it) => self.settled(
+                it.delivery_tag,
+                it.multiple,
+                unwanted(it.requeue, Verdict::Requeue),
+                BasicNack::ID,
+            ),
+            Method::BasicReject(it) => self.settled(
+                it.delivery_tag,
+                false,
+                unwanted(it.requeue, Verdict::Return),
+                BasicReject::ID,
+            ),
             Method::ExchangeDeclare(it) => self.exchange_declare(it, cx),
             Method::ExchangeDelete(it) => self.exchange_delete(it, cx),
             Method::ExchangeBind(it) => self.exchange_bind(it, cx),
@@ -153,11 +159,11 @@ impl Channel {
     }
 }
 
-fn unwanted(requeue: bool) -> Verdict {
-    if requeue {
-        Verdict::Requeue
-    } else {
-        Verdict::Reject
+/// RabbitMQ's quorum queues tell the two methods apart: what was rejected has failed, what was given back has not.
+fn unwanted(requeue: bool, requeued: Verdict) -> Verdict {
+    match requeue {
+        true => requeued,
+        false => Verdict::Reject,
     }
 }
 

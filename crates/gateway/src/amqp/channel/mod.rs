@@ -137,7 +137,9 @@ pub struct Channel {
     accepted: Batch,
     /// Rejected since the last flush.
     rejected: Batch,
-    /// Requeued since the last flush.
+    /// Given back since the last flush.
+    requeued: Batch,
+    /// Returned since the last flush: rejected with the wish to see them again, or the channel ends.
     returned: Batch,
     held: Option<Box<Held>>,
     /// Subscriptions that ended; for the connection to take.
@@ -204,6 +206,7 @@ impl Channel {
             pending: VecDeque::new(),
             accepted: Batch::new(),
             rejected: Batch::new(),
+            requeued: Batch::new(),
             returned: Batch::new(),
             held: None,
             departed: Vec::new(),

@@ -13,6 +13,8 @@ pub enum Verdict {
     Reject,
     /// Back to where it stood.
     Requeue,
+    /// The same, since nobody could do anything with it.
+    Return,
 }
 
 impl Channel {
@@ -45,7 +47,8 @@ impl Channel {
                 let batch = match verdict {
                     Verdict::Accept => &mut self.accepted,
                     Verdict::Reject => &mut self.rejected,
-                    Verdict::Requeue => &mut self.returned,
+                    Verdict::Requeue => &mut self.requeued,
+                    Verdict::Return => &mut self.returned,
                 };
                 self.unacked.take_up_to(tag, |taken| batch.add(taken))
             }
@@ -82,7 +85,8 @@ impl Channel {
         match verdict {
             Verdict::Accept => &mut self.accepted,
             Verdict::Reject => &mut self.rejected,
-            Verdict::Requeue => &mut self.returned,
+            Verdict::Requeue => &mut self.requeued,
+            Verdict::Return => &mut self.returned,
         }
     }
 
@@ -93,7 +97,7 @@ impl Channel {
         let mut room = super::MESSAGES_PART;
         while let Some(taken) = self.unacked.take_first(last, room) {
             room -= taken.count;
-            self.returned.add(taken);
+            self.requeued.add(taken);
         }
         self.flush_settled();
         if room > 0 {
@@ -104,14 +108,20 @@ impl Channel {
 
     /// Hands on what was settled since the last flush.
     pub(super) fn flush_settled(&mut self) {
-        if self.accepted.is_empty() && self.rejected.is_empty() && self.returned.is_empty() {
+        let is_some = |batch: &super::Batch| !batch.is_empty();
+        if !is_some(&self.accepted)
+            && ![&self.rejected, &self.requeued, &self.returned]
+                .into_iter()
+                .any(is_some)
+        {
             return;
         }
         let (holders, prefetch, shown) = (&mut self.holders, &mut self.prefetch, &self.shown);
         for (batch, verdict) in [
             (&mut self.accepted, Verdict::Accept),
             (&mut self.rejected, Verdict::Reject),
-            (&mut self.returned, Verdict::Requeue),
+            (&mut self.requeued, Verdict::Requeue),
+            (&mut self.returned, Verdict::Return),
         ] {
             for (holder, seqs) in batch.drain() {
                 let count = seqs.count();
@@ -126,8 +136,9 @@ impl Channel {
                     match verdict {
                         Verdict::Accept => holder.queue.settle(holder.consumer, seqs, Disposal::Accepted),
                         Verdict::Reject => holder.queue.settle(holder.consumer, seqs, Disposal::Rejected),
+                        Verdict::Requeue => holder.queue.requeue(holder.consumer, seqs),
                         // The client has seen them.
-                        Verdict::Requeue => holder.queue.give_back(holder.consumer, seqs, true),
+                        Verdict::Return => holder.queue.give_back(holder.consumer, seqs, true),
                     }
                 });
             }

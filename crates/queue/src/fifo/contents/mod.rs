@@ -31,6 +31,8 @@ pub(crate) struct Contents {
     pub(crate) keys: Keys,
     /// How often live messages were returned; mostly empty.
     marks: BTreeMap<Seq, u32>,
+    /// How often of these a consumer gave them back, in a queue that counts that apart.
+    given_back: BTreeMap<Seq, u32>,
     /// Highest journaled message that a consumer settled; after a crash, the number of the next one.
     settled_high: Seq,
 }
@@ -80,6 +82,7 @@ impl Contents {
         let total = store.remove(first, last, journaled);
         while let Some(marked) = self.marks.range(first..=last).next().map(|(seq, _)| *seq) {
             self.marks.remove(&marked);
+            self.given_back.remove(&marked);
         }
         if self.retries.len() > 0 {
             self.retries.remove(first, last);
@@ -115,6 +118,26 @@ impl Contents {
         }
     }
 
+    /// Of the returns of the live messages in `first..=last` one was a consumer's giving back.
+    pub(crate) fn give_back(&mut self, store: &Store, first: Seq, last: Seq) {
+        let (marks, known) = (&self.marks, &mut self.given_back);
+        store.live_spans(first, last, |_, from, to| {
+            for (seq, _) in marks.range(from..=to) {
+                *known.entry(*seq).or_insert(0) += 1;
+            }
+        });
+    }
+
+    /// How often a consumer gave the message back.
+    pub(crate) fn times_given_back(&self, seq: Seq) -> u32 {
+        self.given_back.get(&seq).copied().unwrap_or(0)
+    }
+
+    /// The first of `first..=last` that consumers gave back equally often, up to which one, and how often.
+    pub(crate) fn given_back_alike(&self, first: Seq, last: Seq) -> (Seq, u32) {
+        alike_in(&self.given_back, first, last)
+    }
+
     /// How often the message was returned.
     pub(crate) fn times_returned(&self, seq: Seq) -> u32 {
         self.marks.get(&seq).copied().unwrap_or(0)
@@ -138,20 +161,7 @@ impl Contents {
 
     /// The first of `first..=last` that were returned equally often, up to which one, and how often.
     pub(crate) fn returned_alike(&self, first: Seq, last: Seq) -> (Seq, u32) {
-        let times = self.times_returned(first);
-        let mut end = first;
-        if times == 0 {
-            let next = self.marks.range(first..=last).next();
-            return (next.map_or(last, |(seq, _)| seq - 1), 0);
-        }
-        let alike = self.marks.range(first..=last).take(LOOK_AHEAD).skip(1);
-        for (seq, _) in alike.take_while(|(_, known)| **known == times) {
-            if *seq != end + 1 {
-                break;
-            }
-            end = *seq;
-        }
-        (end, times)
+        alike_in(&self.marks, first, last)
     }
 
     /// The first of `first..=last` that are alike, up to which one, and whether they were returned before. Of returned
@@ -178,4 +188,23 @@ impl Contents {
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// The first of `first..=last` that have the same number here, up to which one, and that number. Of those that have one only some
+/// are looked at.
+fn alike_in(numbers: &BTreeMap<Seq, u32>, first: Seq, last: Seq) -> (Seq, u32) {
+    let times = numbers.get(&first).copied().unwrap_or(0);
+    let mut end = first;
+    if times == 0 {
+        let next = numbers.range(first..=last).next();
+        return (next.map_or(last, |(seq, _)| seq - 1), 0);
+    }
+    let alike = numbers.range(first..=last).take(LOOK_AHEAD).skip(1);
+    for (seq, _) in alike.take_while(|(_, known)| **known == times) {
+        if *seq != end + 1 {
+            break;
+        }
+        end = *seq;
+    }
+    (end, times)
 }

@@ -31,6 +31,10 @@ impl Contents {
         snapshot
             .returned
             .extend(self.marks().filter(|(seq, _)| journaled(seq)));
+        let given_back = self.given_back.iter().map(|(seq, times)| (*seq, *times));
+        snapshot
+            .given_back
+            .extend(given_back.filter(|(seq, _)| journaled(seq)));
         snapshot
     }
 
@@ -44,6 +48,11 @@ impl Contents {
         for (seq, times) in snapshot.returned {
             if store.lives(seq) {
                 self.marks.insert(seq, times);
+            }
+        }
+        for (seq, times) in snapshot.given_back {
+            if store.lives(seq) {
+                self.given_back.insert(seq, times);
             }
         }
         self.retry_at(store, &snapshot.retries);

@@ -20,6 +20,8 @@ pub(crate) struct Consumer<E: Ends> {
     /// come message by message for ever after.
     choked: bool,
     pub paused: bool,
+    /// Another one is, or is about to be, the active one in its place: it gets nothing more.
+    pub yields: bool,
     /// It stands in the ring, so it gets its turn.
     pub in_turn: bool,
     /// What it gets of the span that is being dealt out.
@@ -37,6 +39,7 @@ impl<E: Ends> Consumer<E> {
             window: i64::from(settings.window),
             choked: settings.window == 0,
             paused: settings.paused,
+            yields: false,
             in_turn: false,
             batch: Ranges::new(),
         }
@@ -53,7 +56,7 @@ impl<E: Ends> Consumer<E> {
 
     /// True if it may get a message.
     pub(crate) fn is_eligible(&self) -> bool {
-        !self.paused && !self.choked && self.prefetch_room() > 0
+        !self.paused && !self.yields && !self.choked && self.prefetch_room() > 0
     }
 
     /// How many of messages `from..from + count` of the block it may get; at least one if it is eligible.

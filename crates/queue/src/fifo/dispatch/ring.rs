@@ -29,6 +29,8 @@ pub(crate) struct Ring<E: Ends> {
     acking: usize,
     /// Only one consumer is active, and this one if any is; the others wait for it to go.
     single: bool,
+    /// One of a higher priority takes the place of the active one.
+    by_priority: bool,
     active: Option<u32>,
     /// Who is the next active one: the highest priority first, then who came first.
     ranks: BTreeSet<(Reverse<i64>, ConsumerId)>,
@@ -48,6 +50,7 @@ pub(crate) struct Span<'a> {
     pub base: Seq,
     pub redelivered: bool,
     pub returns: u32,
+    pub failures: Option<u32>,
 }
 
 impl<E: Ends> Default for Ring<E> {
@@ -61,6 +64,7 @@ impl<E: Ends> Default for Ring<E> {
             looked: 0,
             acking: 0,
             single: false,
+            by_priority: false,
             active: None,
             ranks: BTreeSet::new(),
             dealt: Vec::new(),
@@ -84,10 +88,11 @@ impl<E: Ends> Ring<E> {
                 .any(|consumer| consumer.settings.exclusive)
     }
 
-    /// Says whether only one consumer may be active. A queue is declared so; a recovered one learns it before anybody
-    /// consumes.
-    pub(crate) fn set_single(&mut self, single: bool) {
+    /// Says whether only one consumer may be active, and whether one of a higher priority takes its place. A queue is declared
+    /// so; a recovered one learns it before anybody consumes.
+    pub(crate) fn set_single(&mut self, single: bool, by_priority: bool) {
         self.single = single;
+        self.by_priority = by_priority;
     }
 
     /// True if only one consumer may be active.
@@ -101,8 +106,8 @@ impl<E: Ends> Ring<E> {
         Some(consumer.id)
     }
 
-    /// Adds a consumer at the end of its priority's line. As in RabbitMQ's classic queues it does not replace an active
-    /// single one, whatever its priority is.
+    /// Adds a consumer at the end of its priority's line. Whether it takes the place of the active single one is asked by
+    /// [`Ring::make_room`].
     pub(crate) fn add(&mut self, consumer: Consumer<E>) {
         let (id, priority) = (consumer.id, consumer.settings.priority);
         let consumer = Some(consumer);
@@ -153,6 +158,29 @@ impl<E: Ends> Ring<E> {
         self.gone = 0;
     }
 
+    /// In queues where priority decides, the active consumer makes room for one of a higher priority once it holds nothing, and
+    /// gets nothing more until then (RabbitMQ's quorum queues; its classic queues keep the active one). True if none is active
+    /// now.
+    pub(crate) fn make_room(&mut self) -> bool {
+        let Some(slot) = self.active else { return true };
+        if !self.by_priority {
+            return false;
+        }
+        let highest = self.ranks.first().map(|(Reverse(priority), _)| *priority);
+        let Some(active) = &mut self.slots[slot as usize] else {
+            return true;
+        };
+        active.yields = highest.is_some_and(|it| it > active.settings.priority);
+        if !active.yields {
+            self.line_up(slot);
+            return false;
+        }
+        if active.in_flight == 0 {
+            self.active = None;
+        }
+        self.active.is_none()
+    }
+
     /// Has a consumer become the active one where none is: the one that a node calls so, else the one of the highest priority
     /// that came first.
     pub(crate) fn activate(&mut self, of: Option<NodeConsumer>) -> Option<&Consumer<E>> {
@@ -161,6 +189,9 @@ impl<E: Ends> Ring<E> {
         let first = || self.ranks.first().and_then(|(_, id)| self.index.get(id));
         let slot = known.map(|at| at as u32).or_else(|| first().copied())?;
         self.active = Some(slot);
+        if let Some(active) = &mut self.slots[slot as usize] {
+            active.yields = false;
+        }
         self.line_up(slot);
         self.slots[slot as usize].as_ref()
     }
@@ -235,6 +266,7 @@ impl<E: Ends> Ring<E> {
                     base: span.base,
                     redelivered: span.redelivered,
                     returns: span.returns,
+                    failures: span.failures,
                 },
             });
         }
@@ -348,7 +380,7 @@ mod tests {
     #[test]
     fn the_next_active_one_is_the_first_of_the_highest_priority() {
         let mut ring = Ring::<Numbers>::default();
-        ring.set_single(true);
+        ring.set_single(true, false);
         for (id, priority) in [(1, 0), (2, 0), (3, 5), (4, 5)] {
             ring.add(consumer(id, priority));
         }

@@ -1,5 +1,6 @@
 //! Looking at all lanes: the highest first, as a queue with priorities hands them out.
 
+use super::sorting::rank;
 use super::{Lanes, Sorted, first_of, lane_of};
 use crate::fifo::look::LookLimits;
 use crate::fifo::{Classic, Ends, Glance, Lane, Sorting};
@@ -36,9 +37,10 @@ impl<E: Ends> Classic<E> {
             Lanes::One(lane) => return lane.head_timestamp(),
             Lanes::Sorted(lanes) => lanes,
         };
-        let mut held = lanes.lanes.values().rev().filter(|lane| lane.store.live() > 0);
+        let in_order = lanes.in_order().into_iter().map(|(_, lane)| lane);
+        let mut held = in_order.filter(|lane| lane.store.live() > 0);
         match lanes.settings.sorting {
-            Sorting::Priority(_) => held.next()?.head_timestamp(),
+            Sorting::Priority(_) | Sorting::Levels => held.next()?.head_timestamp(),
             _ => held.filter_map(Lane::head_timestamp).min(),
         }
     }
@@ -55,22 +57,34 @@ impl<E: Ends> Classic<E> {
 
 impl Sorted {
     fn look(&self, from: Option<Seq>, limits: &mut LookLimits, glance: &mut Glance) {
-        let highest = from.map_or(u16::MAX, lane_of);
-        for (id, lane) in self.lanes.range(..=highest).rev() {
-            let start = from.filter(|from| lane_of(*from) == *id);
-            if !lane.look(start.unwrap_or(first_of(*id)), limits, glance) {
+        let place = |id| rank(&self.settings.sorting, id);
+        let highest = from.map_or(u16::MAX, |from| place(lane_of(from)));
+        for (id, lane) in self
+            .in_order()
+            .into_iter()
+            .filter(|(id, _)| place(*id) <= highest)
+        {
+            let start = from.filter(|from| lane_of(*from) == id);
+            if !lane.look(start.unwrap_or(first_of(id)), limits, glance) {
                 return;
             }
         }
     }
 
     fn back(&self, before: Option<Seq>, mut count: u64) -> Option<Seq> {
+        let place = |id| rank(&self.settings.sorting, id);
+        let lowest = before.map_or(0, |before| place(lane_of(before)));
         let mut at = before;
-        for (id, lane) in self.lanes.range(before.map_or(0, lane_of)..) {
+        for (id, lane) in self
+            .in_order()
+            .into_iter()
+            .rev()
+            .filter(|(id, _)| place(*id) >= lowest)
+        {
             if count == 0 {
                 break;
             }
-            let end = before.filter(|before| lane_of(*before) == *id);
+            let end = before.filter(|before| lane_of(*before) == id);
             at = Some(lane.back(end.unwrap_or(Seq::MAX), &mut count));
         }
         at

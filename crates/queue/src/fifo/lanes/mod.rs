@@ -14,6 +14,7 @@ mod turns;
 
 pub(super) use sorted::Sorted;
 
+use self::sorting::has_levels;
 use super::expire::Due;
 use super::reattach::RESERVED;
 use super::{
@@ -62,10 +63,21 @@ impl Lanes {
     /// Empty ones.
     pub(super) fn new(settings: &Arc<QueueSettings>) -> Self {
         let mut lanes = Self::One(Lane::new(settings.clone()));
-        if settings.sorting != Sorting::Arrival {
+        if settings.sorting.sorts_always() {
             lanes.sort();
         }
         lanes
+    }
+
+    /// There are several from the first block on that brings a message of another level than the usual one, in a queue that sorts
+    /// by levels. What the lane has ordered until then is passed on first.
+    #[inline]
+    pub(super) fn sort_if_needed<E: Ends>(&mut self, block: &Block, outcome: &mut FifoOutcome<E>) {
+        let Self::One(lane) = self else { return };
+        if lane.settings.sorting == Sorting::Levels && has_levels(block) {
+            lane.pass_on(outcome);
+            self.sort();
+        }
     }
 
     /// There are several from now on; what there is stands in lane 0.
@@ -252,7 +264,7 @@ impl Lanes {
 
     /// New settings are in force.
     pub(super) fn configure<E: Ends>(&mut self, settings: &Arc<QueueSettings>, outcome: &mut FifoOutcome<E>) {
-        if settings.sorting != Sorting::Arrival {
+        if settings.sorting.sorts_always() {
             self.sort();
         }
         if let Self::Sorted(lanes) = self {

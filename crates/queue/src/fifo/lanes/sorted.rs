@@ -1,6 +1,6 @@
 //! Several lanes, and whose turn it is.
 
-use super::sorting::{lanes_of, sort};
+use super::sorting::{lanes_of, rank, sort};
 use super::turns::Turns;
 use super::{LaneId, first_of, handed_out_of_the_gone, lane_of};
 use crate::fifo::consumers::Consumers;
@@ -73,8 +73,8 @@ impl Sorted {
             keys: BTreeMap::new(),
             budget: lane.store.budget(),
             replaying: lane.store.is_replaying(),
-            stores: VecDeque::new(),
-            unwritten: BTreeSet::new(),
+            stores: std::iter::repeat_n(0, lane.store.stores()).collect(),
+            unwritten: lane.store.is_checkpointing().then_some(0).into_iter().collect(),
             alarms: BTreeSet::new(),
             alarm_of: BTreeMap::new(),
             lanes: BTreeMap::from([(0, lane)]),
@@ -301,8 +301,27 @@ impl Sorted {
         let bytes = |id: &&LaneId| self.lanes.get(id).map(|lane| lane.dispatch.ready_bytes);
         match self.settings.sorting {
             Sorting::FairKey(_) => self.backlog.iter().max_by_key(bytes).copied(),
+            _ => self.highest(),
+        }
+    }
+
+    /// The lane of the highest priority that has ready messages.
+    fn highest(&self) -> Option<LaneId> {
+        match self.settings.sorting {
+            Sorting::Levels => self
+                .backlog
+                .iter()
+                .max_by_key(|id| rank(&Sorting::Levels, **id))
+                .copied(),
             _ => self.backlog.last().copied(),
         }
+    }
+
+    /// All lanes, the highest first.
+    pub(super) fn in_order(&self) -> Vec<(LaneId, &Lane)> {
+        let mut lanes: Vec<_> = self.lanes.iter().map(|(id, lane)| (*id, lane)).collect();
+        lanes.sort_by_key(|(id, _)| std::cmp::Reverse(rank(&self.settings.sorting, *id)));
+        lanes
     }
 
     /// The block's messages become contents of their lanes. True if there is a record of it.
@@ -316,7 +335,7 @@ impl Sorted {
         self.came += block.len() as u64;
         let mut durably = false;
         let lanes = lanes_of(&self.settings.sorting, block);
-        for (id, part) in sort(&lanes, block) {
+        for (id, part) in sort(&self.settings.sorting, &lanes, block) {
             let sent = origin.map(|origin| Sent::of_lane(origin, id, &lanes));
             self.open(id, outcome);
             self.at(id, outcome, |lane, outcome| {
@@ -341,7 +360,7 @@ impl Sorted {
             let is_fair = matches!(self.settings.sorting, Sorting::FairKey(_));
             let turn = match is_fair {
                 true => self.turns.next(&self.backlog),
-                false => self.backlog.last().map(|id| (*id, u64::MAX)),
+                false => self.highest().map(|id| (id, u64::MAX)),
             };
             let Some((id, allowance)) = turn else { break };
             let (before, bytes) = (self.ready, self.ready_bytes);

@@ -4,12 +4,35 @@ use super::LaneId;
 use model::properties::Properties;
 use model::table::raw::{Entries, RawValue};
 use model::{Block, BlockBuilder, Sorting};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
+/// The level of messages that have no priority.
+const USUAL: u8 = 4;
+/// The highest level.
+const HIGHEST: u8 = 31;
+
+/// Where a lane stands among those of a queue that is sorted like this: higher ones go first. Messages of the usual level are in
+/// the lane that every queue begins with, so that a queue that has no others need not be sorted.
+pub(super) fn rank(by: &Sorting, lane: LaneId) -> LaneId {
+    match (by, lane) {
+        (Sorting::Levels, 0) => USUAL.into(),
+        (Sorting::Levels, lane) => lane - 1,
+        (_, lane) => lane,
+    }
+}
+
+/// True if a message of the block has another level than the usual one.
+#[inline]
+pub(super) fn has_levels(block: &Block) -> bool {
+    let mut priorities = (0..block.len()).map(|at| block.message(at).properties.priority());
+    priorities.any(|priority| priority.is_some_and(|it| it != USUAL))
+}
+
 /// The block's messages by lane, each lane's in their order; the highest lane first. `lanes` says which lane each goes to.
-pub(super) fn sort(lanes: &[LaneId], block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
+pub(super) fn sort(by: &Sorting, lanes: &[LaneId], block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
     let mut kinds = lanes.to_vec();
-    kinds.sort_unstable_by(|a, b| b.cmp(a));
+    kinds.sort_unstable_by_key(|lane| Reverse(rank(by, *lane)));
     kinds.dedup();
     if kinds.is_empty() {
         return Vec::new();
@@ -38,6 +61,10 @@ pub(super) fn lanes_of(by: &Sorting, block: &Block) -> Vec<LaneId> {
 fn lane(by: &Sorting, properties: Properties<'_>) -> LaneId {
     match by {
         Sorting::Arrival => 0,
+        Sorting::Levels => match properties.priority() {
+            None | Some(USUAL) => 0,
+            Some(level) => LaneId::from(level.min(HIGHEST)) + 1,
+        },
         Sorting::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
         Sorting::FairKey(name) => properties.headers().map_or(0, |headers| {
             Entries::new(&headers).find(name.as_bytes()).map_or(0, group)
@@ -92,7 +119,7 @@ mod tests {
 
     fn bodies(sorting: &Sorting, properties: &[Vec<u8>]) -> Vec<(LaneId, Vec<u8>)> {
         let block = block(properties);
-        let parts = sort(&lanes_of(sorting, &block), &block);
+        let parts = sort(sorting, &lanes_of(sorting, &block), &block);
         parts
             .into_iter()
             .map(|(lane, part)| (lane, (0..part.len()).map(|at| part.message(at).body[0]).collect()))
@@ -106,6 +133,25 @@ mod tests {
         let sent = [priority(1), none, priority(9), priority(3), priority(1)];
         let sorted = bodies(&Sorting::Priority(3), &sent);
         assert_eq!(sorted, [(3, vec![2, 3]), (1, vec![0, 4]), (0, vec![1])]);
+    }
+
+    #[test]
+    fn a_message_without_a_priority_is_of_the_fifth_of_32_levels() {
+        let priority = |it: u8| PropertiesBuilder::new().priority(it).encode();
+        let none = PropertiesBuilder::new().encode();
+        let sent = [
+            priority(3),
+            none,
+            priority(5),
+            priority(200),
+            priority(4),
+            priority(31),
+        ];
+        let sorted = bodies(&Sorting::Levels, &sent);
+        let ranks = |(lane, bodies): &(LaneId, Vec<u8>)| (rank(&Sorting::Levels, *lane), bodies.clone());
+        let expected = [(31, vec![3, 5]), (5, vec![2]), (4, vec![1, 4]), (3, vec![0])];
+        assert_eq!(sorted.iter().map(ranks).collect::<Vec<_>>(), expected);
+        assert!(has_levels(&block(&sent)) && !has_levels(&block(&[priority(4)])));
     }
 
     #[test]
@@ -131,7 +177,8 @@ mod tests {
     #[test]
     fn a_block_of_one_kind_is_not_copied() {
         let block = block(&[vec![0, 0], vec![0, 0]]);
-        let sorted = sort(&lanes_of(&Sorting::Priority(9), &block), &block);
+        let nine = Sorting::Priority(9);
+        let sorted = sort(&nine, &lanes_of(&nine, &block), &block);
         assert!(Arc::ptr_eq(&sorted[0].1, &block));
     }
 }

@@ -64,6 +64,7 @@ impl Said for ToLeader {
                     Way::Settled(Disposal::Rejected) => 2,
                     Way::Returned { failed: false } => 3,
                     Way::Returned { failed: true } => 4,
+                    Way::Requeued => 5,
                 });
             }
             Self::Ask { question, about } => {
@@ -163,6 +164,7 @@ fn way(input: &mut Input<'_>) -> Option<Way> {
         2 => Way::Settled(Disposal::Rejected),
         3 => Way::Returned { failed: false },
         4 => Way::Returned { failed: true },
+        5 => Way::Requeued,
         _ => return None,
     })
 }
