@@ -20,7 +20,7 @@ use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{Rule, integer, number};
-use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS};
+use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS, GROUP_SIZE};
 
 pub(crate) use table::DEAD_LETTER_EXCHANGE;
 
@@ -152,6 +152,12 @@ pub fn with_type(mut arguments: Table) -> Table {
 pub fn kind_of(arguments: &Table) -> QueueKind {
     let named = arguments.get(QUEUE_TYPE).and_then(Value::as_str);
     named.and_then(QueueKind::from_name).unwrap_or_default()
+}
+
+/// How many nodes are to have a new queue, if its declaration says so.
+pub fn group_size(arguments: &Table) -> Option<usize> {
+    let named = arguments.get(GROUP_SIZE).and_then(Value::as_integer)?;
+    usize::try_from(named).ok()
 }
 
 /// True for an argument of queues that this kind takes, or of which nobody knows.

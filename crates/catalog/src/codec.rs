@@ -5,7 +5,7 @@ mod rules;
 
 use crate::node::{Incarnation, Joined, Lifetime, NodeConnection, NodeId};
 use crate::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern,
+    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Member, Name, NamedBinding, PasswordHash, Pattern,
     Permission, Policy, PolicyKind, Queue, QueueKind,
 };
 use model::table::Table;
@@ -96,6 +96,7 @@ impl Writer<'_> {
         self.table(&exchange.arguments);
     }
 
+    /// But for the members that have changed, which stand at the end of what has the queue, if there are any.
     pub fn queue(&mut self, queue: &Queue) {
         self.number(queue.id.0);
         self.byte(queue.kind.number());
@@ -103,10 +104,19 @@ impl Writer<'_> {
         self.text(&queue.name);
         self.lifetime(queue.lifetime);
         self.number(queue.home.0);
-        self.byte(queue.members.len() as u8);
-        queue.members.iter().for_each(|node| self.number(node.0));
+        self.byte(queue.founders.len() as u8);
+        queue.founders.iter().for_each(|node| self.number(node.0));
         self.byte(queue.auto_delete.into());
         self.table(&queue.arguments);
+    }
+
+    pub fn members(&mut self, members: &[Member]) {
+        self.number(members.len() as u64);
+        for member in members {
+            self.number(member.node.0);
+            self.number(member.life.into());
+            self.byte(member.is_gone.into());
+        }
     }
 
     pub fn incarnation(&mut self, incarnation: Incarnation) {
@@ -303,6 +313,19 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The same with the members that have changed, which end what is read.
+    pub fn queue_with_members(&mut self) -> Option<Arc<Queue>> {
+        let queue = self.queue()?;
+        if self.is_done() {
+            return Some(queue);
+        }
+        let changed = self.members()?;
+        Some(Arc::new(Queue {
+            changed,
+            ..(*queue).clone()
+        }))
+    }
+
     pub fn queue(&mut self) -> Option<Arc<Queue>> {
         Some(Arc::new(Queue {
             id: QueueId(self.number()?),
@@ -311,10 +334,24 @@ impl<'a> Reader<'a> {
             name: self.name()?,
             lifetime: self.lifetime()?,
             home: NodeId(self.number()?),
-            members: self.nodes()?,
+            founders: self.nodes()?,
             auto_delete: self.flag()?,
             arguments: Arc::new(self.table()?),
+            changed: Arc::default(),
         }))
+    }
+
+    /// However many are announced, there are no more than bytes for them.
+    pub fn members(&mut self) -> Option<Arc<[Member]>> {
+        let count = self.number()?;
+        let member = |_| {
+            Some(Member {
+                node: NodeId(self.number()?),
+                life: self.number()?.try_into().ok()?,
+                is_gone: self.flag()?,
+            })
+        };
+        (0..count).map(member).collect()
     }
 
     /// Members of a queue. However many are announced, there are no more than bytes for them.

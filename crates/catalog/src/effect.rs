@@ -13,6 +13,8 @@ pub enum Effect<R> {
     StartQueue(Arc<Queue>),
     /// A queue is gone: stop that, forget its messages, cancel its consumers.
     StopQueue(Arc<Queue>),
+    /// Other nodes have copies of this queue than before.
+    FollowMembers(Arc<Queue>),
     /// The policies of this virtual host have changed: set the queues for which others apply than before.
     FollowPolicies(Name),
 }

@@ -6,6 +6,7 @@
 mod apply;
 mod bindings;
 mod exchanges;
+mod members;
 mod nodes;
 mod policies;
 mod queues;
@@ -250,6 +251,7 @@ impl<R> Catalog<R> {
             } => self.start_node(node, name, takes_queues, turn),
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
+            Request::ChangeMember { id, node, is_member } => self.change_member(id, node, is_member, turn),
             Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::All { of, requests } => self.all(of, requests, turn),

@@ -21,10 +21,12 @@ pub struct Queue {
     pub name: Name,
     /// With what it ends if nobody deletes it.
     pub lifetime: Lifetime,
-    /// Where it was declared, and lives if it is not replicated.
+    /// Where it was declared, and lives if no other node has it.
     pub home: NodeId,
-    /// The nodes with a copy, if it is replicated.
-    pub members: Arc<[NodeId]>,
+    /// The nodes that had it when it began, if it is replicated. What their log says of members goes by that.
+    pub founders: Arc<[NodeId]>,
+    /// Who has had a copy of it since. Founders that are not named are members, too.
+    pub changed: Arc<[Member]>,
     /// Is deleted when its last consumer is gone.
     pub auto_delete: bool,
     /// What it was declared with. What that means, together with policies, says [`crate::Vhost::settings`].
@@ -35,6 +37,59 @@ impl Queue {
     /// True if the queue comes back after a restart. An exclusive one never does: its connection is gone by then.
     pub fn is_durable(&self) -> bool {
         self.lifetime.is_durable()
+    }
+
+    /// True if several nodes have its messages, and agree on what becomes of them. Of a replicated queue that one node has,
+    /// that node is the majority: it is as any other one's own.
+    pub fn is_shared(&self) -> bool {
+        self.founders.len() > 1
+    }
+
+    /// The members that it has now, the first one of the founders first.
+    pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
+        let of_founder = |node: &NodeId| self.last_of(*node).unwrap_or(Member::first(*node));
+        let founders = self.founders.iter().map(of_founder);
+        let later = self.changed.iter().filter(|it| !self.founders.contains(&it.node));
+        founders.chain(later.copied()).filter(|it| !it.is_gone)
+    }
+
+    /// The member that this node is.
+    pub fn member(&self, node: NodeId) -> Option<Member> {
+        self.members().find(|it| it.node == node)
+    }
+
+    /// The last member that this node was, be it gone or not.
+    pub fn last_member(&self, node: NodeId) -> Option<Member> {
+        let founder = || self.founders.contains(&node).then_some(Member::first(node));
+        self.last_of(node).or_else(founder)
+    }
+
+    fn last_of(&self, node: NodeId) -> Option<Member> {
+        self.changed.iter().find(|it| it.node == node).copied()
+    }
+
+    /// The same queue, which this node becomes a member of, or is one no more.
+    pub(crate) fn with_member(&self, node: NodeId, is_member: bool) -> Self {
+        let now = match self.last_member(node) {
+            Some(known) if known.is_gone && is_member => Member {
+                life: known.life + 1,
+                is_gone: false,
+                ..known
+            },
+            Some(known) => Member {
+                is_gone: !is_member,
+                ..known
+            },
+            None => Member {
+                is_gone: !is_member,
+                ..Member::first(node)
+            },
+        };
+        let others = self.changed.iter().filter(|it| it.node != node);
+        Self {
+            changed: others.copied().chain([now]).collect(),
+            ..self.clone()
+        }
     }
 
     /// The connection that alone may use it.
@@ -65,6 +120,27 @@ impl Queue {
         Refusal::ResourceLocked {
             queue: self.name.to_string(),
             vhost: self.vhost.to_string(),
+        }
+    }
+}
+
+/// A node's copy of a queue that several nodes have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub node: NodeId,
+    /// So many copies the node has had before that are gone. What one of them has answered for does not bind this one.
+    pub life: u32,
+    /// It is gone as well. It stays on record, so that its number means no other one.
+    pub is_gone: bool,
+}
+
+impl Member {
+    /// The first one that a node has.
+    pub const fn first(node: NodeId) -> Self {
+        Self {
+            node,
+            life: 0,
+            is_gone: false,
         }
     }
 }

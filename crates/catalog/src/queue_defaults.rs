@@ -114,7 +114,8 @@ mod tests {
             name: "q".into(),
             lifetime: Lifetime::Durable,
             home: NodeId::FIRST,
-            members: Arc::default(),
+            founders: Arc::default(),
+            changed: Arc::default(),
             auto_delete: false,
             arguments: Arc::new(
                 Table::new()

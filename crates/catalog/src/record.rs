@@ -4,8 +4,8 @@ mod codec;
 
 use crate::node::{Incarnation, Joined, NodeId};
 use crate::{
-    DeclaredExchange, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind, Queue,
-    Quota, QuotaOf, TopicPermission,
+    DeclaredExchange, Member, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind,
+    Queue, Quota, QuotaOf, TopicPermission,
 };
 use model::table::Value;
 use model::{Journaled, QueueId};
@@ -36,6 +36,8 @@ pub enum Record {
     ExchangeDeleted { vhost: Name, name: Name, durable: bool },
     /// A queue exists.
     QueueDeclared(Arc<Queue>),
+    /// These have copies of a queue, or had. See [`Queue::changed`].
+    MembersChanged { id: QueueId, changed: Arc<[Member]> },
     /// A queue is being deleted, some of its bindings at a time, and will be gone whatever happens.
     QueueDoomed { id: QueueId, durable: bool },
     /// A queue is gone.

@@ -194,6 +194,12 @@ pub enum Request {
     /// Delete up to so many objects that ended with a run of a node or with the node, so that no turn is long. Answered with
     /// `Answer::Cleared`.
     EndTransient { at_most: usize },
+    /// A node is to have a copy of a queue that several nodes have, or none any more. Answered with the queue as it is then.
+    ChangeMember {
+        id: QueueId,
+        node: NodeId,
+        is_member: bool,
+    },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

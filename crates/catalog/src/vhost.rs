@@ -260,6 +260,13 @@ impl Vhost {
         insert_new(&mut self.own, queue)
     }
 
+    /// A client's queue is the same one as before, with something else to say of it.
+    pub(crate) fn replace_queue(&mut self, queue: Arc<Queue>) {
+        if self.queues.contains_key(&queue.name) {
+            self.queues.insert(queue.name.clone(), queue);
+        }
+    }
+
     /// Removes a queue and all bindings to it.
     pub(crate) fn remove_queue(&mut self, queue: &Queue) {
         if queue.kind.is_of_clients() {

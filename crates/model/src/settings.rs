@@ -63,6 +63,16 @@ impl QueueSettings {
         self.durable && (persistent || all && !Mutant::ForgetsTransient.is_on())
     }
 
+    /// The same of a queue whose journal other nodes follow.
+    #[must_use]
+    pub fn of_several(self) -> Self {
+        Self {
+            durable: true,
+            replicated: true,
+            ..self
+        }
+    }
+
     /// True if it matters how often a message came back.
     #[inline]
     pub fn counts_returns(&self) -> bool {

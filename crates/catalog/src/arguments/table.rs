@@ -105,6 +105,9 @@ const QUORUM: &[QueueKind] = &[Quorum];
 const STREAM: &[QueueKind] = &[Stream];
 const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
 
+/// How many nodes are to have a new queue.
+pub(super) const GROUP_SIZE: &str = "x-quorum-initial-group-size";
+
 /// Named twice: for permission to write there, a declaration is asked for it first.
 pub(crate) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
@@ -260,8 +263,8 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         .policy(key("consumer-timeout", KeyRule::From(0), "consumer timeout"))
         .sets(|settings, said| settings.consumer_timeout_ms = said.least(LONGEST_MS)),
     argument("x-queue-type", Rule::Kind, ALL),
-    // How many nodes have a copy: a node alone is one.
-    argument("x-quorum-initial-group-size", Rule::Number(1), QUORUM),
+    // As many as there are, if there are fewer.
+    argument(GROUP_SIZE, Rule::Number(1), QUORUM),
     // RabbitMQ takes it everywhere, and never compares it.
     free("x-quorum-target-group-size", Rule::Number(1), ALL).policy(bound(
         "target-group-size",

@@ -4,8 +4,8 @@ use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::node::{Incarnation, Joined, Membership, Node, NodeId};
 use crate::{
-    DeclaredExchange, Destination, Effect, Exchange, Name, NamedBinding, Permission, Queue, Quota, QuotaOf,
-    Record, TopicPermission, User, Vhost,
+    DeclaredExchange, Destination, Effect, Exchange, Member, Name, NamedBinding, Permission, Queue, Quota,
+    QuotaOf, Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ impl<R> Catalog<R> {
                 }
             }
             Record::QueueDeclared(queue) => self.take_queue(queue, effects),
+            Record::MembersChanged { id, changed } => self.take_members(*id, changed, effects),
             Record::QueueDoomed { id, .. } => {
                 self.view.doomed.insert(*id);
             }
@@ -208,6 +209,19 @@ impl<R> Catalog<R> {
         if !queue.is_durable() && queue.kind.is_of_clients() {
             self.transient.insert((queue.lifetime, queue.id));
         }
+    }
+
+    fn take_members(&mut self, id: QueueId, changed: &Arc<[Member]>, effects: &mut Vec<Effect<R>>) {
+        let Some(known) = self.queues.get(&id) else { return };
+        let queue = Arc::new(Queue {
+            changed: changed.clone(),
+            ..(**known).clone()
+        });
+        self.queues.insert(id, queue.clone());
+        if let Some(vhost) = self.vhost_mut(&queue.vhost) {
+            vhost.replace_queue(queue.clone());
+        }
+        effects.push(Effect::FollowMembers(queue));
     }
 
     fn take_queue_deleted(&mut self, id: QueueId, effects: &mut Vec<Effect<R>>) {

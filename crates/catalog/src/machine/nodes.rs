@@ -117,13 +117,14 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
-    /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten. Their
-    /// bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ. What an exchange that lasts
-    /// kept on a node that was forgotten begins anew on another one.
+    /// Deletes up to so many queues and exchanges that ended with a run of a node, or queues whose node was forgotten, and its
+    /// copies of others. Their bindings go with them; an exchange that loses its last binding by that stays, as in RabbitMQ.
+    /// What an exchange that lasts kept on a node that was forgotten begins anew on another one.
     pub(super) fn end_transient(&mut self, at_most: usize, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         let queues = self.ended_queues(at_most);
         let exchanges = self.ended_exchanges(at_most - queues.len());
-        let ended = queues.len() + exchanges.len();
+        let left = self.left_behind(at_most - queues.len() - exchanges.len());
+        let ended = queues.len() + exchanges.len() + left.len();
         for id in queues {
             let kept = self
                 .queues
@@ -137,6 +138,9 @@ impl<R> Catalog<R> {
         }
         for (vhost, name) in exchanges {
             self.remove_exchange(&vhost, &name, turn);
+        }
+        for (queue, node) in left {
+            self.leave_behind(queue, node, turn);
         }
         Ok(Answer::Cleared(ended))
     }
@@ -187,9 +191,9 @@ impl<R> Catalog<R> {
         self.create_own(&declared, gone.kind, home, turn);
     }
 
-    /// Its node was forgotten.
+    /// Its node was forgotten, and no other one has its messages.
     fn is_homeless(&self, queue: &Queue) -> bool {
-        self.view.nodes.get(&queue.home).is_some_and(Node::is_forgotten)
+        !queue.is_shared() && self.view.nodes.get(&queue.home).is_some_and(Node::is_forgotten)
     }
 
     fn ended_exchanges(&self, at_most: usize) -> Vec<(Name, Name)> {

@@ -56,6 +56,7 @@ impl<R> Catalog<R> {
         arguments::check_properties(kind, flags, &name, vhost)?;
         self.check_home(home)?;
         let id = QueueId(self.next_queue);
+        let members = self.new_members(kind, home, arguments::group_size(&arguments));
         let queue = Arc::new(Queue {
             id,
             kind,
@@ -63,7 +64,8 @@ impl<R> Catalog<R> {
             name: name.into(),
             lifetime,
             home,
-            members: Arc::default(),
+            founders: members,
+            changed: Arc::default(),
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
         });
@@ -119,7 +121,8 @@ impl<R> Catalog<R> {
             name: exchange.name.clone(),
             lifetime: exchange.lifetime,
             home,
-            members: Arc::default(),
+            founders: Arc::default(),
+            changed: Arc::default(),
             auto_delete: false,
             arguments: exchange.arguments.clone(),
         };

@@ -38,6 +38,7 @@ mod tag {
     pub const NODE_JOINED: u8 = 27;
     pub const NODE_FORGOTTEN: u8 = 28;
     pub const NODE_DRAINED: u8 = 29;
+    pub const MEMBERS_CHANGED: u8 = 30;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -61,7 +62,17 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.text(name);
             out.byte((*durable).into());
         }
-        Record::QueueDeclared(queue) => out.tag(tag::QUEUE_DECLARED).queue(queue),
+        Record::QueueDeclared(queue) => {
+            out.tag(tag::QUEUE_DECLARED).queue(queue);
+            // Records of earlier builds end here.
+            if !queue.changed.is_empty() {
+                out.members(&queue.changed);
+            }
+        }
+        Record::MembersChanged { id, changed } => {
+            out.tag(tag::MEMBERS_CHANGED).number(id.0);
+            out.members(changed);
+        }
         Record::QueueDoomed { id, durable } => {
             out.tag(tag::QUEUE_DOOMED).number(id.0);
             out.byte((*durable).into());
@@ -177,7 +188,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             name: reader.name()?,
             durable: reader.flag()?,
         },
-        tag::QUEUE_DECLARED => Record::QueueDeclared(reader.queue()?),
+        tag::QUEUE_DECLARED => Record::QueueDeclared(reader.queue_with_members()?),
+        tag::MEMBERS_CHANGED => Record::MembersChanged {
+            id: QueueId(reader.number()?),
+            changed: reader.members()?,
+        },
         tag::QUEUE_DOOMED => Record::QueueDoomed {
             id: QueueId(reader.number()?),
             durable: reader.flag()?,

@@ -39,6 +39,7 @@ mod tag {
     pub const FORGET_NODE: u8 = 25;
     pub const ALL: u8 = 26;
     pub const DRAIN_NODE: u8 = 27;
+    pub const CHANGE_MEMBER: u8 = 28;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -82,6 +83,11 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
         Request::DrainNode { node, drained } => {
             out.tag(tag::DRAIN_NODE).number(node.0);
             out.flags(&[*drained]);
+        }
+        Request::ChangeMember { id, node, is_member } => {
+            out.tag(tag::CHANGE_MEMBER).number(id.0);
+            out.number(node.0);
+            out.flags(&[*is_member]);
         }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
@@ -297,6 +303,11 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
         tag::DRAIN_NODE => Request::DrainNode {
             node: NodeId(reader.number()?),
             drained: reader.flag()?,
+        },
+        tag::CHANGE_MEMBER => Request::ChangeMember {
+            id: QueueId(reader.number()?),
+            node: NodeId(reader.number()?),
+            is_member: reader.flag()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

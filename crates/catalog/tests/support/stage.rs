@@ -550,6 +550,7 @@ fn order(effect: Effect<()>) -> Option<String> {
     let (queue, what) = match effect {
         Effect::StartQueue(queue) => (queue, "created"),
         Effect::StopQueue(queue) => (queue, "deleted"),
+        Effect::FollowMembers(queue) => (queue, "on other nodes"),
         Effect::FollowPolicies(_) | Effect::Reply(..) => return None,
     };
     Some(match queue.kind.is_of_clients() {

@@ -1,0 +1,255 @@
+//! Which nodes have the copies of a queue.
+
+use super::{Catalog, Turn};
+use crate::node::{Node, NodeId};
+use crate::{Answer, Queue, QueueKind, Record, Refusal};
+use model::QueueId;
+use std::sync::Arc;
+
+/// So many nodes have a new queue if nobody says anything else, as far as there are so many (RabbitMQ's `quorum_cluster_size`).
+const USUAL_SIZE: usize = 3;
+
+impl<R> Catalog<R> {
+    /// Who has a new queue that is declared on a node of which it is the first member: so many nodes, or as many as there are.
+    /// Those that run and take queues come first, and of these the ones at which the fewest queues are at home. Nobody, if it
+    /// is not replicated.
+    pub(super) fn new_members(&self, kind: QueueKind, home: NodeId, size: Option<usize>) -> Arc<[NodeId]> {
+        if !kind.is_replicated() {
+            return Arc::default();
+        }
+        let mut others: Vec<(&NodeId, &Node)> = self
+            .view
+            .nodes
+            .iter()
+            .filter(|(node, known)| **node != home && known.joined().is_some())
+            .collect();
+        others.sort_by_key(|(node, known)| {
+            let queues = self.homes.get(*node).copied().unwrap_or_default();
+            (!known.is_running, !known.is_open_to_queues(), queues, **node)
+        });
+        let others = others.into_iter().map(|(node, _)| *node);
+        let size = size.unwrap_or(USUAL_SIZE).max(1);
+        std::iter::once(home).chain(others).take(size).collect()
+    }
+
+    /// # Errors
+    /// There is no such queue that several nodes have, no such node in the cluster, or nobody would have the queue.
+    pub(super) fn change_member(
+        &mut self,
+        id: QueueId,
+        node: NodeId,
+        is_member: bool,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let Some(queue) = self.queues.get(&id).filter(|queue| queue.is_shared()).cloned() else {
+            return Err(Refusal::Internal {
+                reason: "there is no such queue that several nodes have".into(),
+            });
+        };
+        if queue.member(node).is_some() == is_member {
+            return Ok(Answer::Queue(queue));
+        }
+        let is_there = self
+            .view
+            .nodes
+            .get(&node)
+            .is_some_and(|known| known.joined().is_some());
+        if is_member && !is_there {
+            return Err(Refusal::Internal {
+                reason: "there is no such node in the cluster".into(),
+            });
+        }
+        if !is_member && queue.members().count() == 1 {
+            return Err(Refusal::Internal {
+                reason: "the last member of a queue cannot be removed: delete the queue".into(),
+            });
+        }
+        Ok(Answer::Queue(self.set_member(&queue, node, is_member, turn)))
+    }
+
+    fn set_member(&mut self, queue: &Queue, node: NodeId, is_member: bool, turn: &mut Turn<R>) -> Arc<Queue> {
+        let changed = queue.with_member(node, is_member);
+        let record = Record::MembersChanged {
+            id: queue.id,
+            changed: changed.changed.clone(),
+        };
+        self.record(record, turn);
+        Arc::new(changed)
+    }
+
+    /// Up to so many queues of which a node that was forgotten still has a copy, and that node.
+    pub(super) fn left_behind(&self, at_most: usize) -> Vec<(QueueId, NodeId)> {
+        let forgotten = |node: NodeId| self.view.nodes.get(&node).is_some_and(Node::is_forgotten);
+        if !self.view.nodes.values().any(Node::is_forgotten) {
+            return Vec::new();
+        }
+        let shared = self.queues.values().filter(|queue| queue.is_shared());
+        let left = shared.flat_map(|queue| {
+            let gone = queue.members().map(|it| it.node).filter(|node| forgotten(*node));
+            gone.map(|node| (queue.id, node))
+        });
+        left.take(at_most).collect()
+    }
+
+    /// The node is a member no more; a queue that nobody else has is deleted.
+    pub(super) fn leave_behind(&mut self, id: QueueId, node: NodeId, turn: &mut Turn<R>) {
+        let Some(queue) = self.queues.get(&id).cloned() else {
+            return;
+        };
+        match queue.members().count() {
+            ..=1 => drop(self.remove_queue(id, turn)),
+            _ => drop(self.set_member(&queue, node, false, turn)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Incarnation, Joined, NodeConnection};
+    use crate::queue::Member;
+    use crate::{DeclareQueue, Effect, Request};
+    use model::table::Table;
+    use model::{Journaled, Machine, Outcome, Timestamp};
+
+    fn ask(catalog: &mut Catalog<u64>, request: Request) -> Result<Answer, Refusal> {
+        let mut outcome = Outcome::default();
+        catalog.handle(Timestamp(0), request.asked_by(7), &mut outcome);
+        for record in &outcome.records {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            assert_eq!(Record::decode(&bytes).as_ref(), Some(record));
+        }
+        let mut given = outcome.effects.into_iter().chain(outcome.promises);
+        let reply = given.find_map(|effect| match effect {
+            Effect::Reply(7, given) => Some(given),
+            _ => None,
+        });
+        reply.unwrap()
+    }
+
+    /// So many nodes of a cluster, all of which run.
+    fn cluster(nodes: u64) -> Catalog<u64> {
+        let mut catalog = Catalog::new();
+        ask(&mut catalog, Request::CreateVhost { name: "/".into() }).unwrap();
+        for node in 1..=nodes {
+            let name: crate::Name = format!("n{node}@a").into();
+            let joined = Joined {
+                port: 25_672,
+                token: [node as u8; 16],
+            };
+            let join = Request::JoinNode {
+                name: name.clone(),
+                joined,
+            };
+            ask(&mut catalog, join).unwrap();
+            let start = Request::StartNode {
+                node: NodeId(node),
+                name,
+                takes_queues: true,
+            };
+            ask(&mut catalog, start).unwrap();
+        }
+        catalog
+    }
+
+    fn declare(catalog: &mut Catalog<u64>, name: &str, by: u64, size: Option<i64>) -> Arc<Queue> {
+        let mut arguments = Table::new().with("x-queue-type", "quorum");
+        if let Some(size) = size {
+            arguments = arguments.with("x-quorum-initial-group-size", size);
+        }
+        let request = Request::DeclareQueue {
+            vhost: "/".into(),
+            declare: DeclareQueue {
+                name: name.into(),
+                durable: true,
+                arguments,
+                ..DeclareQueue::default()
+            },
+            by: NodeConnection::of_node(Incarnation {
+                node: NodeId(by),
+                number: 1,
+            }),
+            unique: [0; 16],
+        };
+        match ask(catalog, request) {
+            Ok(Answer::Queue(queue)) => queue,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn nodes(queue: &Queue) -> Vec<u64> {
+        queue.members().map(|it| it.node.0).collect()
+    }
+
+    fn now(catalog: &Catalog<u64>, name: &str) -> Arc<Queue> {
+        catalog.view().queue("/", name).unwrap().clone()
+    }
+
+    fn change(catalog: &mut Catalog<u64>, name: &str, node: u64, is_member: bool) -> Result<Answer, Refusal> {
+        let id = now(catalog, name).id;
+        let node = NodeId(node);
+        ask(catalog, Request::ChangeMember { id, node, is_member })
+    }
+
+    #[test]
+    fn a_queue_has_the_node_that_declares_it_and_as_many_others_as_are_wanted_and_there() {
+        let mut five = cluster(5);
+        assert_eq!(nodes(&declare(&mut five, "a", 4, None)), [4, 1, 2]);
+        assert_eq!(nodes(&declare(&mut five, "b", 2, Some(5))), [2, 1, 3, 5, 4]);
+        assert_eq!(nodes(&declare(&mut five, "c", 2, Some(9))).len(), 5);
+        let alone = declare(&mut five, "d", 3, Some(1));
+        assert!(!alone.is_shared() && alone.home == NodeId(3));
+        let two = declare(&mut cluster(2), "e", 2, None);
+        assert_eq!((nodes(&two), two.is_shared()), (vec![2, 1], true));
+        assert!(!declare(&mut cluster(1), "f", 1, None).is_shared());
+    }
+
+    #[test]
+    fn a_node_that_becomes_a_member_again_is_another_one_and_the_last_member_stays() {
+        let mut catalog = cluster(4);
+        declare(&mut catalog, "q", 1, None);
+        change(&mut catalog, "q", 4, true).unwrap();
+        change(&mut catalog, "q", 2, false).unwrap();
+        assert_eq!(nodes(&now(&catalog, "q")), [1, 3, 4]);
+        change(&mut catalog, "q", 2, true).unwrap();
+        let again = Member {
+            life: 1,
+            ..Member::first(NodeId(2))
+        };
+        assert_eq!(now(&catalog, "q").member(NodeId(2)), Some(again));
+        assert!(
+            change(&mut catalog, "q", 9, true).is_err(),
+            "there is no such node"
+        );
+        for node in [1, 2, 3] {
+            change(&mut catalog, "q", node, false).unwrap();
+        }
+        assert!(
+            change(&mut catalog, "q", 4, false).is_err(),
+            "nobody would have it"
+        );
+        let copy = Catalog::<u64>::of(catalog.view());
+        assert_eq!(now(&copy, "q"), now(&catalog, "q"));
+        assert!(now(&catalog, "q").is_shared(), "it is as it was begun");
+    }
+
+    #[test]
+    fn what_a_forgotten_node_had_others_go_on_with_and_what_it_had_alone_is_gone() {
+        let mut catalog = cluster(4);
+        for name in ["a", "b"] {
+            declare(&mut catalog, name, 1, None);
+        }
+        declare(&mut catalog, "c", 4, Some(2));
+        for node in [1, 2, 4] {
+            ask(&mut catalog, Request::ForgetNode { node: NodeId(node) }).unwrap();
+        }
+        while ask(&mut catalog, Request::EndTransient { at_most: 2 }) == Ok(Answer::Cleared(2)) {}
+        assert_eq!(nodes(&now(&catalog, "a")), [3]);
+        assert_eq!(nodes(&now(&catalog, "b")), [3]);
+        assert!(
+            catalog.view().queue("/", "c").is_none(),
+            "both of its nodes are gone"
+        );
+    }
+}
