@@ -63,7 +63,7 @@ impl Kind {
             fifo::Record::IncarnationEnded { .. } => Self::SenderEnded,
             fifo::Record::Activated { .. } => Self::Activated,
             fifo::Record::Settled { .. } => Self::Settled,
-            fifo::Record::Returned { .. } => Self::Returned,
+            fifo::Record::Returned { .. } | fifo::Record::GivenBack { .. } => Self::Returned,
             fifo::Record::Retried { .. } => Self::Retried,
             fifo::Record::Dropped { .. } => Self::Dropped,
         })

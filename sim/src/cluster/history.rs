@@ -156,7 +156,7 @@ impl History {
                 *mark = below.max(*mark);
                 Ok(())
             }
-            Record::Barred { .. } => Ok(()),
+            Record::Barred { .. } | Record::GivenBack { .. } => Ok(()),
             Record::Activated { consumer: of } => {
                 facts.push(Fact::Activated { of });
                 Ok(())

@@ -7,3 +7,4 @@ pub mod operations;
 pub mod overview;
 pub mod parameters;
 pub mod policies;
+pub mod replicas;

@@ -15,7 +15,7 @@ use crate::messages::own_exchanges::publish_notice;
 use crate::node::LogFollower;
 use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
 use crate::queues::JournalOf;
-use crate::queues::{DeadLetters, Handle, Paging, QueueEvents};
+use crate::queues::{DeadLetters, Handle, Paging, Queue, QueueEvents};
 use crate::recovery;
 use crate::topology::Told;
 use model::QueueId;
@@ -33,6 +33,12 @@ struct Follower {
 impl QueueEvents for Follower {
     fn dead_letters(&self, letters: DeadLetters) {
         self.dead_letters.send(letters);
+    }
+
+    fn led(&self, queue: &Arc<Queue>) {
+        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
+            broker.topology().led(queue);
+        }
     }
 
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>) {
@@ -191,7 +197,7 @@ impl LogFollower for Broker {
                 Some(JournalOf::Queue(_, id)) => match self.queues().get(id) {
                     Some(Handle::Here(queue)) => Paging::Checkpoint { queue, before }.send(pager),
                     // What is left of it here stays until it is deleted.
-                    Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {}
+                    Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_) | Handle::Shared(_)) => {}
                     // It was deleted: whatever was unknown at the start was set aside.
                     None => self.node().log.forget(journal),
                 },

@@ -88,7 +88,7 @@ impl Broker {
         if wanted != *budget {
             *budget = wanted;
             self.topology().set_queue_memory(wanted);
-            for queue in self.queues().all() {
+            for queue in self.queues().copies() {
                 queue.submit(Request::Store(store::Request::Shrink { memory: wanted }));
             }
         }

@@ -26,7 +26,7 @@ use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
-use crate::queues::{Existing, JournalOf, Peers, Queue, Registry};
+use crate::queues::{Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Sharing, Topology};
 use catalog::{Record, View};
@@ -379,6 +379,10 @@ impl std::fmt::Debug for Broker {
     }
 }
 
+fn node_id(node: catalog::NodeId) -> Option<crate::groups::NodeId> {
+    u32::try_from(node.0).ok().map(crate::groups::NodeId)
+}
+
 impl Existing for Broker {
     fn here(&self, queue: QueueId) -> Option<Arc<Queue>> {
         self.queues.here(queue).filter(|queue| !queue.is_retired())
@@ -386,6 +390,34 @@ impl Existing for Broker {
 
     fn version(&self) -> u64 {
         self.generation()
+    }
+
+    fn shared(&self, id: QueueId) -> Option<SharedQueue> {
+        let known = match self.queues.get(id)? {
+            Handle::Shared(shared) => shared.known.clone(),
+            _ => return None,
+        };
+        let members = known.members();
+        Some(SharedQueue {
+            members: members.filter_map(|it| node_id(it.node)).collect(),
+            settings: self.view().settings(&known),
+            leader: self.replica(id).and_then(|queue| queue.replica()?.leader()),
+        })
+    }
+
+    fn replica(&self, id: QueueId) -> Option<Arc<Queue>> {
+        let copy = self.queues.copy(id)?;
+        (copy.replica().is_some() && !copy.is_retired()).then_some(copy)
+    }
+
+    fn nodes(&self) -> Vec<crate::groups::NodeId> {
+        let view = self.view();
+        let nodes = view.nodes().filter(|(_, known)| known.joined().is_some());
+        nodes.filter_map(|(node, _)| node_id(*node)).collect()
+    }
+
+    fn tick(&self) {
+        self.topology().settle();
     }
 
     fn name_of(&self, node: crate::groups::NodeId) -> String {

@@ -15,9 +15,7 @@ use cluster::{Damage, GroupId, Groups, NodeId, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use storage::{
-    JournalId, Kind, Log, LogOptions, Position, SegmentOptions, Segments, StorageError, TailLimits, World,
-};
+use storage::{JournalId, Kind, Log, LogOptions, Position, SegmentOptions, Segments, StorageError, World};
 
 /// A node that has groups and nothing else.
 pub struct Alone {
@@ -67,7 +65,6 @@ pub fn open(
     let log = Arc::new(NodeLog::new(log, events.promises()));
     let segments = Segments::open(world.files(), &dir.join("segments"), SegmentOptions::default());
     let segments = Arc::new(segments.map_err(OpenError::Storage)?);
-    log.keep_tails_in(segments.clone(), TailLimits::default());
     let files = StoreFiles {
         world: world.clone(),
         log: log.clone(),

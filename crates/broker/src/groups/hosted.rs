@@ -18,12 +18,21 @@ use queue::Effect;
 use queue::store::{self, LogPlace, Stored};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use storage::{JournalId, StorageError};
 
 /// What carries out what the machine orders, apart from what its message store has read and written. Called under the host's
 /// lock, so that its orders keep their order: it asks nothing of the same machine.
 pub type Act<E = Effect<Ends>> = Box<dyn Fn(E) + Send + Sync>;
+
+/// Follows the turns of a machine, beside the one who carries out what it orders.
+pub trait Turns<M: Replicated>: Send + Sync {
+    /// A turn has ended. Called under the host's lock, in their order: it asks nothing of the same machine.
+    fn turned(&self, host: &ReplicatedHost<M>);
+
+    /// The lock is free again.
+    fn released(&self);
+}
 
 /// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
 /// before its owner has told it which nodes to hear ([`queue::Request::AwaitNodes`]).
@@ -45,6 +54,7 @@ pub struct Hosted<M: Replicated> {
     /// The group is open here no more.
     closed: AtomicBool,
     act: Act<M::Effect>,
+    turns: OnceLock<Arc<dyn Turns<M>>>,
 }
 
 impl<M: Replicated> Hosted<M> {
@@ -63,7 +73,14 @@ impl<M: Replicated> Hosted<M> {
             damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             act,
+            turns: OnceLock::new(),
         })
+    }
+
+    /// From now on this one follows its turns; the first one stays. It is told of one at once.
+    pub fn followed_by(&self, turns: Arc<dyn Turns<M>>) {
+        let _ = self.turns.set(turns);
+        self.let_go(self.lock());
     }
 
     /// Has the machine decide this.
@@ -78,9 +95,7 @@ impl<M: Replicated> Hosted<M> {
         let mut host = self.lock();
         let taken = host.handle(now, request);
         self.commit(&mut host);
-        drop(host);
-        self.look();
-        self.groups.turn();
+        self.let_go(host);
         taken
     }
 
@@ -96,9 +111,7 @@ impl<M: Replicated> Hosted<M> {
             }
             self.commit(&mut host);
         }
-        drop(host);
-        self.look();
-        self.groups.turn();
+        self.let_go(host);
         leads
     }
 
@@ -108,9 +121,17 @@ impl<M: Replicated> Hosted<M> {
         let mut host = self.lock();
         host.begin_back(queue, successor);
         self.commit(&mut host);
-        drop(host);
-        self.look();
-        self.groups.turn();
+        self.let_go(host);
+    }
+
+    /// What its next machines are made with. The one that there is, is set by a request.
+    pub fn set(&self, settings: M::Settings) {
+        self.lock().settings = settings;
+    }
+
+    /// Whose name the segments bear that its bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.segments
     }
 
     /// Whose machine it is.
@@ -121,6 +142,24 @@ impl<M: Replicated> Hosted<M> {
     /// In which term it decides here, if it does.
     pub fn term(&self) -> Option<u64> {
         self.with(|host| host.term())
+    }
+
+    /// The turn has ended, or there was none. Who found the host locked meanwhile has left something in the inbox.
+    fn let_go(&self, host: MutexGuard<'_, ReplicatedHost<M>>) {
+        self.free(host);
+        self.look();
+        self.groups.turn();
+    }
+
+    fn free(&self, host: MutexGuard<'_, ReplicatedHost<M>>) {
+        let turns = self.turns.get();
+        if let Some(turns) = turns {
+            turns.turned(&host);
+        }
+        drop(host);
+        if let Some(turns) = turns {
+            turns.released();
+        }
     }
 
     fn commit(&self, host: &mut ReplicatedHost<M>) {
@@ -222,7 +261,7 @@ impl<M: Replicated> Hosted<M> {
         let mut host = self.lock();
         let done = act(&mut host);
         let (orders, generation) = (self.end_turn(&mut host), host.generation());
-        drop(host);
+        self.free(host);
         self.transfer(generation, orders);
         self.look();
         self.groups.turn();
@@ -243,9 +282,7 @@ impl<M: Replicated> Hosted<M> {
         }
         let _ = host.handle(self.groups.node().now(), M::ask_store(request));
         self.commit(&mut host);
-        drop(host);
-        self.look();
-        self.groups.turn();
+        self.let_go(host);
     }
 
     /// Whether it decides here.
@@ -292,7 +329,7 @@ impl<M: Replicated> Hosted<M> {
             host.take(news, &mut |effect| self.carry_out(generation, effect));
             let (orders, generation) = (self.end_turn(&mut host), host.generation());
             self.replay(&host);
-            drop(host);
+            self.free(host);
             self.transfer(generation, orders);
         }
     }
@@ -344,6 +381,7 @@ impl<M: Replicated> Hosted<M> {
                     let mut host = hosted.lock();
                     let generation = host.generation();
                     host.replayed(machine, &mut |effect| hosted.carry_out(generation, effect));
+                    hosted.free(host);
                 }
                 Err(error) => hosted.failed(&error),
             }

@@ -58,7 +58,7 @@ pub use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 pub use crate::node::paging::Nearby;
 pub use cluster::NodeId;
 pub use host::ReplicatedHost;
-pub use hosted::{Act, Hosted};
+pub use hosted::{Act, Hosted, Turns};
 pub use journal::ReplicatedJournal;
 pub use member::{Links, Member, News, Observer};
 pub use member_journal::{MemberJournal, member_journal};

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use storage::{JournalId, Kind, Position};
+use storage::{JournalId, Kind, Position, TailLimits};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
@@ -91,6 +91,9 @@ pub struct NodeGroups {
 impl NodeGroups {
     /// The groups of a node, around what knows how they work.
     pub fn new(node: Arc<Node>, groups: Groups, links: Arc<dyn Links>) -> Arc<Self> {
+        // What members lack that were away for a while.
+        node.log
+            .keep_tails_in(node.segments.clone(), TailLimits::default());
         let rejected = Arc::<RejectedFrames>::default();
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
@@ -217,6 +220,11 @@ impl NodeGroups {
     /// It isn't led here, a change of members is under way, or `to` can't lead.
     pub fn transfer(&self, group: GroupId, to: MemberId) -> Result<(), Refused> {
         self.with(|state| state.groups.transfer(group, to))
+    }
+
+    /// The group is new, and this member is to lead it first, or another one.
+    pub fn begin(&self, group: GroupId, is_first: bool) {
+        self.with(|state| state.groups.begin(group, is_first));
     }
 
     /// The link to a peer is down.

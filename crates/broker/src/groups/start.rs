@@ -120,7 +120,7 @@ impl Found {
     ///
     /// # Errors
     /// It is damaged: nothing was changed, and nothing counts that it has promised.
-    pub(super) fn begin<M: Replicated>(
+    pub fn begin<M: Replicated>(
         self,
         groups: &Arc<NodeGroups>,
         identity: Identity,

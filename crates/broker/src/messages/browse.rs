@@ -194,6 +194,11 @@ impl Browser {
         holds.then_some(found)
     }
 
+    /// Whether messages can be taken out here. Where several nodes have the queue they would have to agree first.
+    pub fn can_take(&self) -> bool {
+        self.queue.replica().is_none()
+    }
+
     /// Takes those of the messages that are ready, wherever they stand: nobody else gets them meanwhile.
     pub fn take(&self, seqs: Ranges) -> TakenOut {
         TakenOut {

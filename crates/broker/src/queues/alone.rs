@@ -98,7 +98,8 @@ fn queue(
         name: "q".into(),
         lifetime: Lifetime::Durable,
         home: NodeId(1),
-        members: Arc::new([]),
+        founders: Arc::new([]),
+        changed: Arc::new([]),
         auto_delete: false,
         arguments: Arc::new(Table::new()),
     };

@@ -37,4 +37,7 @@ pub trait QueueEvents: Send + Sync {
     /// An auto-delete queue lost its last consumer, or nobody has used one for its time. Once it is gone, or nobody can have it
     /// deleted for now, `then` is to be called.
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>);
+
+    /// Of a queue that several nodes have, another one leads than before, or none does. Called without the lock of its host.
+    fn led(&self, _queue: &Arc<Queue>) {}
 }

@@ -5,7 +5,7 @@
 use super::{Queue, Remote, Request};
 use crate::clients::outbox::Question;
 use crate::clients::pressure::Pressure;
-use catalog::QueueKind;
+use catalog::{NodeId, QueueKind};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -18,6 +18,25 @@ pub enum Handle {
     Elsewhere(Arc<catalog::Queue>, Arc<dyn Remote>),
     /// Nobody who has its messages can be reached.
     WithoutOwner(Arc<catalog::Queue>),
+    /// Several nodes have it.
+    Shared(Arc<Shared>),
+}
+
+/// A queue that several nodes have. Clients of all of them reach it in one way, whoever leads it.
+pub struct Shared {
+    pub known: Arc<catalog::Queue>,
+    /// The way to whoever leads it; nobody's, before this node has joined the others.
+    pub remote: Option<Arc<dyn Remote>>,
+    /// This node's copy, if it has one.
+    pub replica: Option<Arc<Queue>>,
+}
+
+impl Shared {
+    /// Who leads it, as this node's copy knows.
+    pub fn leader(&self) -> Option<NodeId> {
+        let leader = self.replica.as_ref()?.replica()?.leader()?;
+        Some(NodeId(leader.0.into()))
+    }
 }
 
 impl Handle {
@@ -27,6 +46,7 @@ impl Handle {
         match self {
             Self::Here(queue) => queue.id,
             Self::Elsewhere(known, _) | Self::WithoutOwner(known) => known.id,
+            Self::Shared(shared) => shared.known.id,
         }
     }
 
@@ -35,6 +55,7 @@ impl Handle {
         match self {
             Self::Here(queue) => queue.kind,
             Self::Elsewhere(known, _) | Self::WithoutOwner(known) => known.kind,
+            Self::Shared(shared) => shared.known.kind,
         }
     }
 
@@ -43,6 +64,7 @@ impl Handle {
         match self {
             Self::Here(queue) => &queue.name,
             Self::Elsewhere(known, _) | Self::WithoutOwner(known) => &known.name,
+            Self::Shared(shared) => &shared.known.name,
         }
     }
 
@@ -51,13 +73,20 @@ impl Handle {
         match self {
             Self::Here(queue) => &queue.vhost,
             Self::Elsewhere(known, _) | Self::WithoutOwner(known) => &known.vhost,
+            Self::Shared(shared) => &shared.known.vhost,
         }
     }
 
-    /// The queue, if it is on this node.
+    /// The queue, if it is decided on this node.
     pub fn here(&self) -> Option<&Arc<Queue>> {
+        self.copy().filter(|queue| queue.is_led_here())
+    }
+
+    /// What this node has of it, whoever decides.
+    pub fn copy(&self) -> Option<&Arc<Queue>> {
         match self {
             Self::Here(queue) => Some(queue),
+            Self::Shared(shared) => shared.replica.as_ref(),
             Self::Elsewhere(..) | Self::WithoutOwner(_) => None,
         }
     }
@@ -79,6 +108,10 @@ impl Handle {
             Self::Here(queue) => queue.submit(request),
             Self::Elsewhere(known, remote) => remote.submit(known.id, request),
             Self::WithoutOwner(_) => Self::decline(request),
+            Self::Shared(shared) => match &shared.remote {
+                Some(remote) => remote.submit(shared.known.id, request),
+                None => Self::decline(request),
+            },
         }
     }
 
@@ -86,7 +119,7 @@ impl Handle {
     pub fn ask(&self, question: Question, request: Request) {
         match self {
             Self::Here(queue) => queue.ask(question, request),
-            Self::Elsewhere(..) | Self::WithoutOwner(_) => self.submit(request),
+            Self::Elsewhere(..) | Self::WithoutOwner(_) | Self::Shared(_) => self.submit(request),
         }
     }
 
@@ -97,12 +130,13 @@ impl Handle {
             Self::Here(queue) => queue.pressure(),
             Self::Elsewhere(known, remote) => remote.pressure(known.id),
             Self::WithoutOwner(_) => None,
+            Self::Shared(shared) => shared.remote.as_ref()?.pressure(shared.known.id),
         }
     }
 
     /// See [`Queue::compares`]; nobody but its own node knows that of a queue.
     pub(crate) fn compares(&self) -> bool {
-        self.here().is_none_or(|queue| queue.compares())
+        self.copy().is_none_or(|queue| queue.compares())
     }
 
     /// Answers in the place of a queue that nobody can reach: what is published to it is refused, never taken for safe.

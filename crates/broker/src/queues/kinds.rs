@@ -73,7 +73,7 @@ static NEWEST: Of<queue::newest::Newest<Ends>> = Of::in_journals(Kind(u8::MAX));
 /// Kinds with machines that hold messages. Kinds that share a machine share its journals.
 const KINDS: &[(QueueKind, &'static dyn QueueType)] = &[
     (QueueKind::Classic, &CLASSIC),
-    // On a node alone its majority is this node's disk.
+    // Of one node alone the majority is its disk; a queue that several have is turned by their group.
     (QueueKind::Quorum, &CLASSIC),
     (QueueKind::Delayed, &CLASSIC),
     (QueueKind::Deduplication, &CLASSIC),

@@ -8,9 +8,10 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::{JournalOf, Paging, QueueEvents, QueueHost, QueueType};
+use super::{JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
+use crate::groups::handle::Requests;
 use crate::node::Node;
 use crate::node::ends::{Ends, Reply};
 use crate::node::pager::segment_owner;
@@ -51,6 +52,8 @@ pub struct Queue {
     /// Whose name the segments bear that its bodies lie in.
     segments: JournalId,
     host: Mutex<BoxedHost>,
+    /// It turns the queue in the place of the host, if several nodes have the queue.
+    replica: OnceLock<Replica>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Published,
@@ -98,6 +101,7 @@ impl Queue {
             name: known.name.clone(),
             vhost: known.vhost.clone(),
             host: Mutex::new(host),
+            replica: OnceLock::new(),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             status: Published::default(),
@@ -116,9 +120,29 @@ impl Queue {
             events,
         });
         let host = queue.lock();
-        queue.publish_status(&host, &host.turned(), &mut Vec::new());
+        queue.publish_status(host.inspect(), &host.turned(), &mut Vec::new());
         drop(host);
         queue
+    }
+
+    /// From now on the member of a group turns it.
+    pub fn follow(self: &Arc<Self>, replica: Replica) {
+        self.replica.get_or_init(|| replica).begin();
+    }
+
+    /// What turns it, if several nodes have it.
+    pub fn replica(&self) -> Option<&Replica> {
+        self.replica.get()
+    }
+
+    /// True if this node decides what becomes of it.
+    pub fn is_led_here(&self) -> bool {
+        self.replica().is_none_or(|replica| replica.term().is_some())
+    }
+
+    /// Who is told what it cannot do itself.
+    pub(super) fn events(&self) -> &Arc<dyn QueueEvents> {
+        &self.events
     }
 
     /// It compares what comes with what is there (`x-message-deduplication`): a channel's publishes and
@@ -177,6 +201,11 @@ impl Queue {
     /// Turns don't look at what the first message says of itself, so it is done here. A queue that is being turned has
     /// its look next time.
     fn look_at_head(self: &Arc<Self>) {
+        if let Some(replica) = self.replica() {
+            return self
+                .status
+                .note_head(replica.look(|machine| machine.head_timestamp()).flatten());
+        }
         let Ok(host) = self.host.try_lock() else {
             return self.touch();
         };
@@ -217,6 +246,9 @@ impl Queue {
 
     /// Has the request handled, by this thread or by the one that is turning the queue now.
     pub fn submit(self: &Arc<Self>, request: Request<Ends>) {
+        if let Some(replica) = self.replica() {
+            return replica.submit(self, request);
+        }
         match self.host.try_lock() {
             Ok(host) => self.turn(host, Some(request)),
             Err(_) => {
@@ -242,8 +274,23 @@ impl Queue {
         self.turn_mail();
     }
 
+    /// The same for what nodes say, whose sessions are of this term. False if this node does not decide in that any more: then
+    /// nothing comes of it.
+    pub(super) fn submit_in(self: &Arc<Self>, term: u64, requests: Requests) -> bool {
+        match self.replica() {
+            Some(replica) => replica.submit_in(self, term, requests),
+            None => {
+                self.submit_all(requests);
+                true
+            }
+        }
+    }
+
     /// The incarnations of nodes of which it knows what they have sent. Waits for the thread that turns it, if any.
     pub fn senders(&self) -> Vec<Incarnation> {
+        if let Some(replica) = self.replica() {
+            return replica.look(|machine| machine.senders()).unwrap_or_default();
+        }
         self.lock().inspect().senders()
     }
 
@@ -272,12 +319,16 @@ impl Queue {
         found
     }
 
-    /// Waits for the queue and turns it for one request. `answered` may keep an answer for itself.
+    /// Waits for the queue and turns it for one request. `answered` may keep an answer for itself. Where several nodes have the
+    /// queue the answer comes when they agree.
     fn turn_for(
         self: &Arc<Self>,
         request: Request<Ends>,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
+        if let Some(replica) = self.replica() {
+            return replica.submit(self, request);
+        }
         let mut host = self.lock();
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
@@ -304,7 +355,7 @@ impl Queue {
 
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
-        self.segments
+        self.replica().map_or(self.segments, Replica::segments)
     }
 
     /// How queues of its kind are made.
@@ -320,7 +371,10 @@ impl Queue {
     /// The queue is deleted: consumers are cancelled, later requests come to nothing.
     pub fn retire(self: &Arc<Self>) {
         self.retired.store(true, Ordering::SeqCst);
-        self.submit(Request::Retire);
+        // Those who use a queue of several nodes are told on their own ones.
+        if self.replica().is_none() {
+            self.submit(Request::Retire);
+        }
     }
 
     /// See [`Queue::retire`].
@@ -400,11 +454,18 @@ impl Queue {
 
     /// Has the machine decide, and counts what operators want to know.
     fn handle(&self, host: &mut BoxedHost, now: Timestamp, mut request: Request<Ends>) {
-        match &mut request {
+        self.count(&mut request, || host.inspect().is_sorted());
+        host.handle(now, request);
+    }
+
+    /// Counts what operators want to know of a request.
+    #[inline]
+    pub(super) fn count(&self, request: &mut Request<Ends>, is_sorted: impl FnOnce() -> bool) {
+        match request {
             Request::Enqueue { block, receipt } | Request::EnqueueFrom { block, receipt, .. } => {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
-                if host.inspect().is_sorted() {
+                if is_sorted() {
                     self.probe.published_sorted();
                 } else {
                     let next = self.status.next_seq();
@@ -424,7 +485,6 @@ impl Queue {
             }
             _ => {}
         }
-        host.handle(now, request);
     }
 }
 

@@ -1,24 +1,29 @@
 //! What a browser asks a queue: a look at its machine, for a moment, without a turn.
 
 use super::Queue;
-use super::local::{Actions, BoxedHost};
+use super::local::Actions;
 use crate::node::ends::Ends;
 use model::{Ranges, Seq};
-use queue::{Answer, Glance, Request};
+use queue::{Answer, Glance, Inspect, Request};
 use std::sync::Arc;
 
 impl Queue {
     /// See [`queue::Inspect::look`].
     pub fn look_at(self: &Arc<Self>, from: Option<Seq>, skip: u64, count: u64) -> Glance {
-        self.glance(|host| host.inspect().look(from, skip, count))
+        self.glance(|machine| machine.look(from, skip, count))
+            .unwrap_or_default()
     }
 
-    /// Lends the host for a moment. Whoever asked something of the queue meanwhile is served afterwards, as after a turn.
-    fn glance<T>(self: &Arc<Self>, look: impl FnOnce(&BoxedHost) -> T) -> T {
+    /// Lends the machine for a moment, if there is one. Whoever asked something of the queue meanwhile is served afterwards, as
+    /// after a turn.
+    fn glance<T>(self: &Arc<Self>, look: impl FnOnce(&dyn Inspect) -> T) -> Option<T> {
+        if let Some(replica) = self.replica() {
+            return replica.look(look);
+        }
         let host = self.lock();
-        let found = look(&host);
+        let found = look(host.inspect());
         self.finish(host, Actions::default());
-        found
+        Some(found)
     }
 
     /// Takes these out, as far as they are ready: see [`Request::TakeOut`].
@@ -38,11 +43,11 @@ impl Queue {
 
     /// See [`queue::Inspect::back`].
     pub fn back(self: &Arc<Self>, before: Option<Seq>, count: u64) -> Option<Seq> {
-        self.glance(|host| host.inspect().back(before, count))
+        self.glance(|machine| machine.back(before, count)).flatten()
     }
 
     /// See [`queue::Inspect::bounds`].
     pub fn bounds(self: &Arc<Self>) -> Option<(Seq, Seq)> {
-        self.glance(|host| host.inspect().bounds())
+        self.glance(|machine| machine.bounds()).flatten()
     }
 }

@@ -77,8 +77,11 @@ impl Paged for Arc<Queue> {
         &self,
         log: &NodeLog,
         at: LogPlace,
-        _: &mut Nearby,
+        nearby: &mut Nearby,
     ) -> Result<Option<Arc<Block>>, StorageError> {
+        if let Some(replica) = self.replica() {
+            return replica.logged(log, at, nearby);
+        }
         let payload = log.read(Position(at.0))?;
         Ok(match entry(&payload) {
             Some(Entry::Record(_, record)) => self.made().block(record),

@@ -1,7 +1,7 @@
 //! The handles of all queues that the catalog knows, by id. Filled and emptied by the topology's turns; read once per
 //! route, never per message.
 
-use super::{Handle, Queue};
+use super::{Handle, Queue, Shared};
 use model::QueueId;
 use std::collections::HashMap;
 use std::sync::{
@@ -44,10 +44,32 @@ impl Registry {
     pub fn away(&self) -> Vec<Arc<catalog::Queue>> {
         let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
         let away = handles.values().filter_map(|handle| match handle {
-            Handle::Here(_) => None,
+            Handle::Here(_) | Handle::Shared(_) => None,
             Handle::Elsewhere(known, _) | Handle::WithoutOwner(known) => Some(known.clone()),
         });
         away.collect()
+    }
+
+    /// The queues that several nodes have.
+    pub fn shared(&self) -> Vec<Arc<Shared>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        let shared = handles.values().filter_map(|handle| match handle {
+            Handle::Shared(shared) => Some(shared.clone()),
+            _ => None,
+        });
+        shared.collect()
+    }
+
+    /// What this node has of the queue, whoever decides.
+    pub fn copy(&self, id: QueueId) -> Option<Arc<Queue>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.get(&id).and_then(Handle::copy).cloned()
+    }
+
+    /// What this node has of all queues, whoever decides, in no order.
+    pub fn copies(&self) -> Vec<Arc<Queue>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.values().filter_map(Handle::copy).cloned().collect()
     }
 
     /// The queue is in another place than before, unless it is deleted.

@@ -3,6 +3,7 @@
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
+use crate::queues::Queue;
 use catalog::NodeId;
 use model::{ConsumerId, Incarnation, Message, QueueId};
 use queue::NodeConsumer;
@@ -32,6 +33,14 @@ pub trait Remote: Debug + Send + Sync {
 pub trait Peers: Debug + Send + Sync {
     /// The way to a node; `None` if it cannot be reached.
     fn reach(&self, node: NodeId) -> Option<Arc<dyn Remote>>;
+
+    /// The way to queues that several nodes have, whoever leads them.
+    fn follow(&self) -> Option<Arc<dyn Remote>> {
+        None
+    }
+
+    /// Of a queue of which this node has a copy, another one leads than before, or none does.
+    fn led(&self, _queue: &Arc<Queue>) {}
 
     /// This start of this node, as addresses for direct replies name it; `None` if nobody else answers its clients.
     fn own(&self) -> Option<Incarnation> {

@@ -59,12 +59,6 @@ pub(super) fn opens(
     let in_charge = whose.in_charge(journal, CATALOG_GROUP, found.as_ref(), &node.log);
     let in_charge = in_charge.map_err(|why| not_opened(&why))?;
     let stage = clustered.map(|clustered| clustered.file.stage);
-    for group in replay.groups.keys() {
-        tracing::error!(
-            area = "groups",
-            "the log has something of group {group}, which nothing is known of; it is kept"
-        );
-    }
     let opens = match (stage, in_charge) {
         (None, InCharge::Group) => {
             return Err(OpenError::Clustered(

@@ -3,6 +3,7 @@
 mod losses;
 pub(crate) mod member;
 mod replay;
+mod replicas;
 mod unknown;
 
 pub use losses::{Losses, QueueLoss};
@@ -75,6 +76,7 @@ pub fn recover(
         queues: mut replayed,
         mut caches,
         unknown,
+        groups,
         ..
     } = replay;
     let (mut given_out, mut cluster) = (QueueId(u64::MAX), None);
@@ -114,6 +116,7 @@ pub fn recover(
     node.set_aside(set_aside);
     restore_caches(&topology, caches, &node);
     restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
+    replicas::restore(&topology, groups);
     sweep(&node, options);
     let recovered = Recovered {
         node,
@@ -299,7 +302,7 @@ fn restore_queues(
         .collect();
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-    for known in all {
+    for known in all.filter(|known| !known.is_shared()) {
         let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {
             queues.insert(topology.away(known));
             continue;

@@ -254,7 +254,7 @@ impl Session {
                 }
                 (here.status(), None)
             }
-            Some(Handle::Elsewhere(..)) => {
+            Some(Handle::Elsewhere(..) | Handle::Shared(_)) => {
                 (Status::default(), handle.map(|it| self.ask_numbers(channel, &it)))
             }
             Some(Handle::WithoutOwner(_)) | None => (Status::default(), None),

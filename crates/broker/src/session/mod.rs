@@ -555,7 +555,11 @@ impl Session {
     pub(crate) fn not_here(&self, handle: &Handle) -> Refusal {
         let view = self.broker.view();
         let known = view.queue(handle.vhost(), handle.name());
-        let node = known.map_or("", |known| view.node_name(known.home));
+        let leader = match handle {
+            Handle::Shared(shared) => shared.leader(),
+            _ => None,
+        };
+        let node = known.map_or("", |known| view.node_name(leader.unwrap_or(known.home)));
         Refusal::QueueElsewhere {
             queue: handle.name().to_string(),
             vhost: handle.vhost().to_string(),
@@ -566,7 +570,7 @@ impl Session {
     /// Somebody must have the queue's messages whom this node can reach.
     pub(crate) fn check_owner(&self, view: &View, handle: &Handle) -> Result<(), Refusal> {
         match handle {
-            Handle::Here(_) | Handle::Elsewhere(..) => Ok(()),
+            Handle::Here(_) | Handle::Elsewhere(..) | Handle::Shared(_) => Ok(()),
             Handle::WithoutOwner(known) => Err(self.no_owner(view, known)),
         }
     }

@@ -2,6 +2,7 @@
 //! changed, or the node has just come up.
 
 use super::{CatalogJournal, Topology};
+use crate::groups::Found;
 use crate::node::journal::LocalJournal;
 use crate::node::promise::Promise;
 use crate::queues::{Handle, JournalOf, Queue, QueueHost, QueueJournal, QueueType, queue_type};
@@ -28,6 +29,8 @@ pub(super) struct Orders {
 
 enum Order {
     Start(Arc<catalog::Queue>),
+    /// Other nodes have copies than before.
+    Follow(Arc<catalog::Queue>),
     Stop(Arc<catalog::Queue>),
 }
 
@@ -45,6 +48,7 @@ impl Orders {
         match effect {
             Effect::Reply(..) => {}
             Effect::StartQueue(queue) => self.queues.push(Order::Start(queue)),
+            Effect::FollowMembers(queue) => self.queues.push(Order::Follow(queue)),
             Effect::StopQueue(queue) => self.queues.push(Order::Stop(queue)),
             Effect::FollowPolicies(vhost) => {
                 self.vhosts.insert(vhost);
@@ -71,6 +75,13 @@ impl Topology {
                         self.start_cache(&known, None);
                     }
                     self.count(&known, |churn| &churn.queues_created);
+                    if known.is_shared() {
+                        let settings = view.settings(&known);
+                        let starting = self.begin_replica(&known, settings.clone(), Found::default());
+                        self.start_shared(&known, &settings, starting);
+                        self.lead_new(&known);
+                        continue;
+                    }
                     match queue_type(known.kind).filter(|_| self.is_here(&known)) {
                         Some(made) => {
                             view.vhost(&known.vhost)
@@ -84,6 +95,7 @@ impl Topology {
                         }
                     }
                 }
+                Order::Follow(known) => self.follow_members(&known, &view.settings(&known)),
                 Order::Stop(known) => {
                     if self.caches.remove(known.id) {
                         self.node.log.forget(JournalOf::Cache(known.id).id());
@@ -103,6 +115,7 @@ impl Topology {
                 Handle::Here(queue) => self.stop_queue(queue),
                 Handle::Elsewhere(known, remote) => remote.deleted(known.id),
                 Handle::WithoutOwner(_) => {}
+                Handle::Shared(shared) => self.stop_shared(shared),
             }
         }
         orders.vhosts.iter().for_each(|vhost| self.follow_policies(vhost));

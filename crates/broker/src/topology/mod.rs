@@ -12,11 +12,13 @@ mod happenings;
 mod journal;
 mod places;
 pub(crate) mod policies;
+mod replicas;
 mod shared;
 
 pub(crate) use decision::{Answered, Decision, no_answer};
 pub use decision::{CatalogLeader, Question};
 pub(crate) use deletion::Deletion;
+pub(crate) use replicas::StartingReplica;
 pub use shared::Sharing;
 
 use crate::clients::alarms::AlarmReason;
@@ -38,8 +40,8 @@ use catalog::{
 use follow::Orders;
 use happenings::Watch;
 use journal::CatalogJournal;
-use model::Index;
-use std::collections::HashMap;
+use model::{Index, QueueId};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -113,6 +115,8 @@ pub struct Topology {
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
     /// The other nodes; nobody, before this node joins them.
     peers: OnceLock<Arc<dyn Peers>>,
+    /// Queues whose groups may have other members than they are to have.
+    unsettled: Mutex<BTreeSet<QueueId>>,
     /// Held by whoever finds out that a node can be reached, or not, until the handles say so.
     reaching: Mutex<()>,
 }
@@ -138,6 +142,7 @@ impl Topology {
             leader: OnceLock::new(),
             shared: OnceLock::new(),
             peers: OnceLock::new(),
+            unsettled: Mutex::default(),
             reaching: Mutex::default(),
             registry,
             node,
@@ -203,10 +208,7 @@ impl Topology {
         permit: impl FnOnce() -> Result<(), Refusal>,
         mut request: Request,
     ) -> Decision {
-        let placed = request
-            .check()
-            .and_then(|()| permit())
-            .and_then(|()| self.refuse_quorum_in_cluster(&request));
+        let placed = request.check().and_then(|()| permit());
         if let Err(refusal) = placed.and_then(|()| self.place(&mut request)) {
             return Decision::Made(Err(refusal));
         }
@@ -374,7 +376,6 @@ impl Topology {
     fn parts(&self, requests: Vec<Request>) -> Result<Vec<Vec<Request>>, Refusal> {
         let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), AROUND);
         for mut request in requests {
-            self.refuse_quorum_in_cluster(&request)?;
             self.place(&mut request)?;
             let length = request.encode().map_or(usize::MAX, |encoded| encoded.len() + 4);
             if length > Request::MOST_BYTES - AROUND {

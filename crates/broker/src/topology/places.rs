@@ -3,7 +3,7 @@
 use super::Topology;
 use crate::clients::alarms::AlarmReason;
 use crate::queues::{Handle, Peers};
-use catalog::{ExchangeKind, Node, NodeId, QueueKind, Refusal, Request};
+use catalog::{ExchangeKind, Node, NodeId, Refusal, Request};
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -90,34 +90,11 @@ impl Topology {
         Ok(())
     }
 
-    /// Until quorum queues are on several nodes, they are on a node alone only.
-    ///
-    /// # Errors
-    /// The request declares one, and there are other nodes.
-    pub(super) fn refuse_quorum_in_cluster(&self, request: &Request) -> Result<(), Refusal> {
-        let Request::DeclareQueue { vhost, declare, .. } = request else {
-            return Ok(());
-        };
-        if declare.passive || catalog::kind_of(&declare.arguments) != QueueKind::Quorum {
-            return Ok(());
-        }
-        let view = self.view();
-        let nodes = view.nodes().filter(|(_, known)| !known.is_forgotten());
-        if nodes.count() < 2 || view.queue(vhost, &declare.name).is_some() {
-            return Ok(());
-        }
-        Err(Refusal::Internal {
-            reason: format!(
-                "Cannot declare quorum queue '{}' in vhost '{vhost}': in a cluster of several nodes there are no quorum queues yet",
-                declare.name
-            ),
-        })
-    }
-
     /// See [`crate::Broker::join`].
     pub fn join(&self, peers: Arc<dyn Peers>) {
         let _ = self.peers.set(peers);
         self.follow_peers();
+        self.reach_shared();
     }
 
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.

@@ -55,10 +55,15 @@ impl Topology {
         let Some(vhost) = view.vhost(vhost) else { return };
         for known in ruled_anew(vhost, &before) {
             // Those of other nodes follow there.
-            if let Some(queue) = self.registry.here(known.id) {
+            if let Some(queue) = self.registry.copy(known.id) {
                 warn_of_fallbacks(vhost, known);
-                let settings = Box::new(vhost.settings(known));
-                queue.submit(QueueRequest::Configure { settings });
+                let settings = vhost.settings(known);
+                match queue.replica() {
+                    Some(replica) => replica.configure(&queue, settings),
+                    None => queue.submit(QueueRequest::Configure {
+                        settings: Box::new(settings),
+                    }),
+                }
             }
         }
         let now = vhost.policies();

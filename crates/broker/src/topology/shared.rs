@@ -177,8 +177,10 @@ impl Topology {
             }
         }
         for queue in now.vhosts().flat_map(|vhost| vhost.all_queues()) {
-            if !known.contains(&queue.id) {
-                orders.take(Effect::<()>::StartQueue(queue.clone()));
+            match known.contains(&queue.id) {
+                false => orders.take(Effect::<()>::StartQueue(queue.clone())),
+                true if queue.is_shared() => orders.take(Effect::<()>::FollowMembers(queue.clone())),
+                true => {}
             }
         }
         for vhost in now.vhosts().chain(before.vhosts()) {

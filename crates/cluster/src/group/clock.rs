@@ -260,6 +260,18 @@ impl Group {
         self.campaign_in = Some(self.campaign_in.map_or(soon, |ticks| ticks.min(soon)));
     }
 
+    /// The group is new. The first one to lead asks for votes at once, the others only if nothing is heard of that one.
+    pub fn begin(&mut self, is_first: bool, settings: &Settings) {
+        if self.term() == 0 {
+            self.wake();
+            self.campaign_in = Some(if is_first {
+                0
+            } else {
+                settings.election / 2 + self.late()
+            });
+        }
+    }
+
     /// Spread over four ticks, so that ten thousand groups don't ask at once.
     fn late(&self) -> u32 {
         (self.spread(1) % 4) as u32

@@ -201,6 +201,13 @@ impl Groups {
         self.with(group, |group, _, _| group.change(steps))?
     }
 
+    /// The group is new, and this member is to lead it first, or another one.
+    pub fn begin(&mut self, group: GroupId, is_first: bool) {
+        if let Some(group) = self.slots.get_mut(group) {
+            group.begin(is_first, &self.settings);
+        }
+    }
+
     /// Hands the leadership of a group over.
     ///
     /// # Errors

@@ -128,6 +128,11 @@ struct Work {
 }
 
 impl SharedCatalog {
+    /// The groups of the node.
+    pub fn groups(&self) -> &Arc<NodeGroups> {
+        &self.groups
+    }
+
     /// The catalog of the node that these groups belong to, among these nodes. Next, its member is opened with
     /// [`SharedCatalog::act`], and handed over with [`SharedCatalog::opened`].
     pub fn new(

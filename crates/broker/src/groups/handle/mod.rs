@@ -236,6 +236,11 @@ impl<E: Ends> Handle<E> {
         self.consumers.values().any(|it| it.settings.prefetch > 0)
     }
 
+    /// The node that is known to lead.
+    pub fn leader(&self) -> Option<NodeId> {
+        self.leader
+    }
+
     /// This node is known to lead, or none is.
     pub fn leads(&mut self, leader: Option<NodeId>) {
         if self.leader == leader {

@@ -190,6 +190,15 @@ impl Sessions {
         self.asked.clear();
     }
 
+    /// This node leads no more in this term: those who have a session are told that it is over. They would wait for answers that
+    /// nobody gives, if nobody else leads whom they know.
+    pub fn end_all(&mut self, frames: &mut Vec<(Incarnation, Frame<ToNode>)>) {
+        for (node, peer) in self.peers.iter_mut().filter(|(_, peer)| peer.end.is_some()) {
+            frames.push((*node, Frame::aside(peer.session, self.term, ToNode::Closed)));
+            peer.close();
+        }
+    }
+
     /// A tick of the clock, of which there is one each 100 ms.
     pub fn tick(&mut self, requests: &mut Requests) {
         let counted = self.silent.values_mut().chain(self.awaited.values_mut());

@@ -162,14 +162,14 @@ impl Publisher {
         Ok(target)
     }
 
-    /// True if what met a deduplicating exchange of this node goes on to another node. Then it goes into the exchange's own
-    /// queue first, as what other nodes send: the key of a message that is safe nowhere would outlive it, and one like it would
-    /// be taken for a duplicate of what is lost. Where somebody cannot be reached it is refused.
+    /// True if what met a deduplicating exchange of this node goes on to another node, or to a queue of several. Then it goes into
+    /// the exchange's own queue first, as what other nodes send: the key of a message that is safe nowhere would outlive it, and
+    /// one like it would be taken for a duplicate of what is lost. Where somebody cannot be reached it is refused.
     #[cold]
     fn lead_elsewhere(&self, ids: &[QueueId]) -> bool {
         let registry = self.session.broker().queues();
         let handles: SmallVec<[Handle; 8]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
-        handles.iter().any(|handle| handle.here().is_none())
+        handles.iter().any(|handle| !matches!(handle, Handle::Here(_)))
             && !handles.iter().any(Handle::is_without_owner)
             && !Mutant::PassesByMemory.is_on()
     }

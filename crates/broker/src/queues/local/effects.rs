@@ -12,7 +12,7 @@ use crate::stats::Count;
 use model::Ranges;
 use model::words::counted_are;
 use queue::store;
-use queue::{Answer, Delivery, Effect, Request};
+use queue::{Answer, Delivery, Effect, Inspect, Request};
 use std::sync::{Arc, Weak, atomic::Ordering};
 
 /// What a turn leaves to be done without the host's lock.
@@ -78,7 +78,12 @@ impl Queue {
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
         let turned = host.commit(&mut |effect| self.arrange(effect, actions, answered));
-        self.publish_status(host, &turned, &mut actions.released);
+        self.note_turn(host.inspect(), &turned, actions);
+    }
+
+    /// A turn has ended: publishes the numbers, and notes what is to be done for them.
+    pub(in crate::queues) fn note_turn(&self, inspect: &dyn Inspect, turned: &Turned, actions: &mut Actions) {
+        self.publish_status(inspect, turned, &mut actions.released);
         let wakes_at_ms = turned.wakes_at_ms;
         if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
             self.alarm.store(wakes_at_ms, Ordering::SeqCst);
@@ -88,7 +93,7 @@ impl Queue {
 
     /// What the machine ordered: counts it, and notes what is to be done.
     #[inline]
-    fn arrange(
+    pub(in crate::queues) fn arrange(
         self: &Arc<Self>,
         effect: Effect<Ends>,
         actions: &mut Actions,
@@ -193,7 +198,7 @@ impl Queue {
         self.submit(Request::GiveUp { seqs });
     }
 
-    pub(super) fn carry_out(self: &Arc<Self>, actions: Actions) {
+    pub(in crate::queues) fn carry_out(self: &Arc<Self>, actions: Actions) {
         self.node.pager.carry_out(actions.kept);
         for paging in actions.paging {
             paging.send(&self.node.pager);
@@ -221,8 +226,8 @@ impl Queue {
 
     /// Tells operators what the queue lost, if it is one of theirs.
     #[cold]
-    fn note_losses(&self, host: &BoxedHost) {
-        let losses = host.inspect().losses();
+    fn note_losses(&self, inspect: &dyn Inspect) {
+        let losses = inspect.losses();
         self.lost.store(losses.sum(), Ordering::Relaxed);
         if self.kind.is_of_clients() {
             let gained = self.losses.get_or_init(Box::default).set(losses.numbers());
@@ -230,12 +235,17 @@ impl Queue {
         }
     }
 
-    pub(super) fn publish_status(&self, host: &BoxedHost, turned: &Turned, released: &mut Vec<Arc<Release>>) {
+    pub(super) fn publish_status(
+        &self,
+        inspect: &dyn Inspect,
+        turned: &Turned,
+        released: &mut Vec<Arc<Release>>,
+    ) {
         let status = &turned.status;
         self.holding.look(status, || self.node.micros(), released);
         let before = self.status.store(status);
         if self.lost.load(Ordering::Relaxed) != turned.lost {
-            self.note_losses(host);
+            self.note_losses(inspect);
         }
         self.probe.look(status.ready, status.unacked);
         self.node.memory_changed(before, status.memory);

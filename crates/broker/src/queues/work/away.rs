@@ -1,9 +1,10 @@
-//! A queue of another node, as clients of this one see it: its handle, what is brought to it, and what that orders.
+//! A queue of another node, or of several, as clients of this one see it: its handle, what is brought to it, and what that
+//! orders.
 
-use super::Here;
 use super::frame::Envelope;
 use super::numbers::Numbers;
 use super::turned::Turned;
+use super::{Here, SharedQueue};
 use crate::clients::pressure::{Pressure, Reason, Release};
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, Handle, Orders, ToNode, deliver};
@@ -21,12 +22,16 @@ const KEPT_FOR: u32 = 20;
 pub(super) enum Brought {
     /// A client's.
     Asked(Request),
-    /// The home node says this.
-    Said(Frame<ToNode>),
-    /// The home node can be spoken to from now on.
-    Up,
-    /// The link is lost, and with it what was under way.
-    Down,
+    /// A node says this.
+    Said(NodeId, Frame<ToNode>),
+    /// A node can be spoken to from now on.
+    Up(NodeId),
+    /// The link with a node is lost, and with it what was under way.
+    Down(NodeId),
+    /// This node leads the queue from now on, or none does, as this node's member knows.
+    Leads(Option<NodeId>),
+    /// This one leads it, as far as a node knows that does not.
+    Named(NodeId),
     /// A tick of the clock.
     Tick,
     /// The queue is deleted.
@@ -36,7 +41,6 @@ pub(super) enum Brought {
 /// See the module.
 pub(super) struct Away {
     id: QueueId,
-    home: NodeId,
     turned: Turned<Inner, Brought>,
     /// Publishers are to wait.
     full: AtomicBool,
@@ -46,24 +50,66 @@ pub(super) struct Away {
 
 struct Inner {
     handle: Handle<Ends>,
-    numbers: Numbers,
+    place: Place,
     /// For so many ticks nobody has needed it.
     unneeded: u32,
     /// The queue is deleted.
     deleted: bool,
 }
 
+/// Where a queue is decided.
+enum Place {
+    /// On its home node. Numbers of each of its starts are shown above those of the ones before.
+    Home(Numbers),
+    /// On one of its members.
+    Members(Search),
+}
+
+/// One of the members leads; which one, others say, or it is found by asking them one after the other.
+#[derive(Default)]
+struct Search {
+    /// How many were asked so far.
+    asked: usize,
+    /// Since so many ticks there is no session.
+    ticks: u32,
+}
+
+/// Without a session, another member is asked after so many ticks.
+const ASKS_NEXT_AFTER: u32 = 5;
+
+impl Search {
+    /// A tick of the clock. Whom to ask now.
+    fn tick(&mut self, is_open: bool, queue: impl FnOnce() -> Option<SharedQueue>) -> Option<NodeId> {
+        self.ticks = if is_open { 0 } else { self.ticks + 1 };
+        if self.ticks == 0 || !self.ticks.is_multiple_of(ASKS_NEXT_AFTER) {
+            return None;
+        }
+        let members = queue()?.members;
+        self.asked += 1;
+        members.get(self.asked % members.len().max(1)).copied()
+    }
+}
+
 impl Away {
-    /// The handle of a queue of this node. `counted`: see [`Handle::after`].
-    pub fn new(here: &Here, id: QueueId, home: NodeId, counted: u64) -> Self {
+    /// The handle of a queue that is on this node alone.
+    pub fn of_home(here: &Here, id: QueueId) -> Self {
         // What else a queue is set to is its home node's business.
-        let handle = Handle::new(here.incarnation, &QueueSettings::default()).after(counted);
+        let place = Place::Home(Numbers::above(here.void_below()));
+        Self::new(here, id, &QueueSettings::default(), place)
+    }
+
+    /// The handle of a queue that several nodes have.
+    pub fn of_members(here: &Here, id: QueueId, settings: &QueueSettings) -> Self {
+        Self::new(here, id, settings, Place::Members(Search::default()))
+    }
+
+    fn new(here: &Here, id: QueueId, settings: &QueueSettings, place: Place) -> Self {
+        let handle = Handle::new(here.incarnation, settings).after(here.count_behind());
         Self {
             id,
-            home,
             turned: Turned::new(Inner {
                 handle,
-                numbers: Numbers::above(here.void_below()),
+                place,
                 unneeded: 0,
                 deleted: false,
             }),
@@ -82,7 +128,10 @@ impl Away {
         self.turned.turn(|inner, brought| {
             for one in brought {
                 let mut orders = Orders::default();
-                inner.take(self.home, one, &mut orders);
+                if matches!(one, Brought::Tick) {
+                    inner.look_for_leader(|| here.existing.upgrade()?.shared(self.id));
+                }
+                inner.take(one, &mut orders);
                 inner.obey(orders);
             }
             self.say(inner, here);
@@ -94,8 +143,11 @@ impl Away {
     pub fn is_unneeded(&self, here: &Here) -> bool {
         self.turned.is(|inner| {
             let unneeded = inner.handle.is_idle() && (inner.deleted || inner.unneeded >= KEPT_FOR);
-            if unneeded && inner.handle.has_discarded() {
-                here.are_void_below(inner.numbers.next());
+            if let Place::Home(numbers) = &inner.place
+                && unneeded
+                && inner.handle.has_discarded()
+            {
+                here.are_void_below(numbers.next());
             }
             unneeded
         })
@@ -125,7 +177,7 @@ impl Away {
                 version,
                 frame,
             };
-            here.send(to, &envelope);
+            here.send(to, envelope);
         }
     }
 
@@ -149,7 +201,7 @@ impl Away {
 }
 
 impl Inner {
-    fn take(&mut self, home: NodeId, brought: Brought, orders: &mut Orders<Ends>) {
+    fn take(&mut self, brought: Brought, orders: &mut Orders<Ends>) {
         match brought {
             // It went nowhere, as on its own node.
             Brought::Asked(Request::Enqueue { receipt, .. }) if self.deleted => {
@@ -161,21 +213,19 @@ impl Inner {
                     crate::queues::Handle::decline(other);
                 }
             }
-            Brought::Said(frame) => {
-                self.handle.receive(home, frame, orders);
-                // Nothing is delivered before the session has begun in which the node learns of a new term.
-                self.numbers.are_of(self.handle.term());
+            Brought::Said(from, frame) => {
+                self.handle.receive(from, frame, orders);
+                if let Place::Home(numbers) = &mut self.place {
+                    // Nothing is delivered before the session has begun in which the node learns of a new term.
+                    numbers.are_of(self.handle.term());
+                }
             }
-            Brought::Up => {
-                self.handle.lost(home);
-                self.handle.leads(None);
-                self.handle.leads(Some(home));
-                self.handle.waits_again();
-            }
-            Brought::Down => {
-                self.handle.leads(None);
-                self.handle.lost(home);
-            }
+            Brought::Up(node) => self.up(node),
+            Brought::Down(node) => self.down(node),
+            Brought::Leads(leader) => self.leads(leader),
+            // It may be as wrong as whoever was asked: clients wait no longer for it.
+            Brought::Named(leader) if !self.handle.is_open() => self.handle.leads(Some(leader)),
+            Brought::Named(_) => {}
             Brought::Tick => {
                 self.handle.tick(orders);
                 self.unneeded = match self.handle.is_idle() {
@@ -190,8 +240,50 @@ impl Inner {
         }
     }
 
-    /// A request with the numbers that the home node knows.
+    /// A tick of the clock: a queue of several nodes that nobody seems to lead is looked for on one after the other.
+    fn look_for_leader(&mut self, queue: impl FnOnce() -> Option<SharedQueue>) {
+        let is_open = self.handle.is_open();
+        if let Place::Members(search) = &mut self.place
+            && let Some(next) = search.tick(is_open, queue)
+        {
+            self.handle.leads(Some(next));
+        }
+    }
+
+    fn up(&mut self, node: NodeId) {
+        match &self.place {
+            Place::Home(_) => {
+                self.handle.lost(node);
+                self.handle.leads(None);
+                self.leads(Some(node));
+            }
+            // Whoever leads is heard of anew, and clients wait for that.
+            Place::Members(_) => {
+                self.handle.lost(node);
+                self.handle.waits_again();
+            }
+        }
+    }
+
+    fn down(&mut self, node: NodeId) {
+        if self.handle.leader() == Some(node) {
+            self.handle.leads(None);
+        }
+        self.handle.lost(node);
+    }
+
+    fn leads(&mut self, leader: Option<NodeId>) {
+        self.handle.leads(leader);
+        if leader.is_some() {
+            self.handle.waits_again();
+        }
+    }
+
+    /// A request with the numbers that whoever decides knows.
     fn as_known(&self, request: Request) -> Request {
+        let Place::Home(numbers) = &self.place else {
+            return request;
+        };
         match request {
             Request::Settle {
                 consumer,
@@ -199,7 +291,7 @@ impl Inner {
                 disposal,
             } => Request::Settle {
                 consumer,
-                seqs: self.numbers.said_of(seqs),
+                seqs: numbers.said_of(seqs),
                 disposal,
             },
             Request::Return {
@@ -208,12 +300,12 @@ impl Inner {
                 failed,
             } => Request::Return {
                 consumer,
-                seqs: self.numbers.said_of(seqs),
+                seqs: numbers.said_of(seqs),
                 failed,
             },
             Request::Requeue { consumer, seqs } => Request::Requeue {
                 consumer,
-                seqs: self.numbers.said_of(seqs),
+                seqs: numbers.said_of(seqs),
             },
             other => other,
         }
@@ -224,8 +316,9 @@ impl Inner {
         for mut effect in orders.effects {
             if let Effect::Deliver { delivery, .. } | Effect::Reply(_, Answer::Got { delivery, .. }) =
                 &mut effect
+                && let Place::Home(numbers) = &mut self.place
             {
-                self.numbers.show(delivery);
+                numbers.show(delivery);
             }
             if let Ok(outbox) = deliver(effect) {
                 outbox.wake();

@@ -6,6 +6,7 @@
 //!   2 down   queue, a frame of the sessions
 //!   3 reply  virtual host and address (each with its length), a block with one message
 //!   4 alarm  the node's alarm u8: 0 none, 1 memory, 2 disk, 3 both, 4 the log has no room, 5 the log failed
+//!   5 led    queue, the node that leads it u32
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -15,6 +16,7 @@
 //! ([`crate::groups::handle::Parts`]).
 
 use crate::clients::alarms::AlarmReason;
+use crate::groups::NodeId;
 use crate::groups::handle::{Frame, Parts, Reading, ToLeader, ToNode, block};
 use bytes::Bytes;
 use model::{Block, QueueId};
@@ -27,6 +29,7 @@ const UP: u8 = 1;
 const DOWN: u8 = 2;
 const REPLY: u8 = 3;
 const ALARM: u8 = 4;
+const LED: u8 = 5;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -60,6 +63,8 @@ pub enum Envelope {
     },
     /// The node has an alarm, or none any more.
     Alarm(Option<AlarmReason>),
+    /// The node was asked about a queue that it does not lead: this one does.
+    Led { queue: QueueId, leader: NodeId },
 }
 
 impl Envelope {
@@ -96,6 +101,11 @@ impl Envelope {
                 }
                 parts.block(block);
             }
+            Self::Led { queue, leader } => {
+                said.push(LED);
+                put(said, queue.0);
+                put(said, leader.0.into());
+            }
             Self::Alarm(reason) => {
                 let number = ALARMS.iter().position(|known| Some(*known) == *reason);
                 said.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
@@ -127,6 +137,10 @@ impl Envelope {
                 vhost: name(input)?,
                 address: name(input)?,
                 block: block(input).filter(|block| block.len() == 1)?,
+            },
+            LED => Self::Led {
+                queue: QueueId(input.number()?),
+                leader: NodeId(input.number()?.try_into().ok()?),
             },
             ALARM => match usize::from(input.take::<1>()?[0]).checked_sub(1) {
                 None => Self::Alarm(None),
@@ -226,7 +240,13 @@ mod tests {
             }
         };
         let queue = QueueId(1);
-        for envelope in [up(), Envelope::Down { queue, frame }, reply(1)] {
+        let leader = NodeId(70_000);
+        for envelope in [
+            up(),
+            Envelope::Down { queue, frame },
+            reply(1),
+            Envelope::Led { queue, leader },
+        ] {
             let parts = envelope.encode();
             let bytes = parts.concat();
             assert_eq!(Envelope::decode(bytes.clone()).as_ref(), Some(&envelope));

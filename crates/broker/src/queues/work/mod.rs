@@ -15,7 +15,10 @@
 mod alarm;
 mod away;
 mod detours;
+mod followed;
 mod frame;
+mod handles;
+mod leading;
 mod numbers;
 mod parked;
 mod passed;
@@ -34,8 +37,10 @@ use crate::groups::{NodeId, RejectedFrames};
 use alarm::OwnAlarm;
 use bytes::Bytes;
 use detours::Detours;
+use followed::Followed;
 pub use frame::Envelope;
-use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId};
+use leading::Leading;
+use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
 use parked::Parked;
 use passed::OfDetours;
 use queue::NodeConsumer;
@@ -79,6 +84,24 @@ pub trait Existing: Send + Sync {
     /// A client of another node answers one of this node.
     fn reply(&self, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 
+    /// A queue that several nodes have, if it is not deleted.
+    fn shared(&self, _queue: QueueId) -> Option<SharedQueue> {
+        None
+    }
+
+    /// This node's copy of such a queue, whoever leads.
+    fn replica(&self, _queue: QueueId) -> Option<Arc<Queue>> {
+        None
+    }
+
+    /// The nodes of the cluster.
+    fn nodes(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
+
+    /// A tick of the clock.
+    fn tick(&self) {}
+
     /// What a node is called.
     fn name_of(&self, node: NodeId) -> String {
         format!("number {}", node.0)
@@ -88,12 +111,22 @@ pub trait Existing: Send + Sync {
     fn moved(&self);
 }
 
+/// A queue that several nodes have.
+pub struct SharedQueue {
+    pub members: Vec<NodeId>,
+    pub settings: QueueSettings,
+    /// Who leads it, as this node's member knows.
+    pub leader: Option<NodeId>,
+}
+
 /// What clients of this node want of queues elsewhere, and what those of other nodes want of queues here.
 pub struct Work {
     here: Arc<Here>,
     budget: Arc<Budget>,
     nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
-    /// In order, as handles are in `reached`.
+    followed: Arc<Followed>,
+    leading: Leading,
+    /// In order, as handles are.
     served: RwLock<BTreeMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
     alarm: OwnAlarm,
@@ -107,6 +140,8 @@ struct Here {
     /// Which of its starts this is: the term of its queues.
     start: u64,
     ways: Ways,
+    /// What this node says to itself comes here.
+    work: Weak<Work>,
     existing: Weak<dyn Existing>,
     /// How many handles have been made.
     handles: AtomicU64,
@@ -128,8 +163,12 @@ impl Here {
         existing.map_or_else(String::new, |existing| existing.name_of(node))
     }
 
-    fn send(&self, to: NodeId, envelope: &Envelope) {
-        self.ways.work(to, envelope.encode());
+    fn send(&self, to: NodeId, envelope: Envelope) {
+        if to != self.node() {
+            self.ways.work(to, envelope.encode());
+        } else if let Some(work) = self.work.upgrade() {
+            work.receive_own(envelope);
+        }
     }
 
     /// See [`crate::groups::handle::Handle::after`].
@@ -169,22 +208,32 @@ impl Work {
         existing: Weak<dyn Existing>,
         rejected: Arc<RejectedFrames>,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            here: Arc::new(Here {
+        Arc::new_cyclic(|myself: &Weak<Self>| {
+            let here = Arc::new(Here {
                 incarnation: incarnation(node, start),
                 start,
                 ways: Ways::new(node, start, links),
+                work: myself.clone(),
                 existing,
                 handles: AtomicU64::new(0),
                 void_below: AtomicU64::new(0),
-            }),
+            });
+            Self::of(here, myself.clone(), rejected)
+        })
+    }
+
+    fn of(here: Arc<Here>, myself: Weak<Self>, rejected: Arc<RejectedFrames>) -> Self {
+        Self {
+            followed: Arc::new(Followed::new(here.clone(), myself)),
+            here,
             budget: Budget::new(BUDGET),
             nodes: RwLock::default(),
+            leading: Leading::default(),
             served: RwLock::default(),
             parked: Mutex::default(),
             alarm: OwnAlarm::default(),
             rejected,
-        })
+        }
     }
 
     /// The link with a node works from now on; `start` is the number of its start.
@@ -210,8 +259,9 @@ impl Work {
         let (before, was_reached) = self.node(node).up(start);
         let reason = self.alarm.get();
         if reason.is_some() {
-            self.here.send(node, &Envelope::Alarm(reason));
+            self.here.send(node, Envelope::Alarm(reason));
         }
+        self.followed.up(node);
         for served in self.all_served() {
             if before != 0 && before != start {
                 served.put(served::Brought::Ended(incarnation(node, before)));
@@ -228,6 +278,7 @@ impl Work {
     fn lost(&self, node: NodeId) {
         let Some(known) = self.known(node) else { return };
         known.down();
+        self.followed.down(node);
         self.parked().forget(node);
         let lost = incarnation(node, known.start());
         for served in self.all_served() {
@@ -260,14 +311,15 @@ impl Work {
         let length = bytes.len();
         match Envelope::decode(bytes) {
             Some(Envelope::Down { queue, frame }) => {
-                if let Some(frame) = known.receive(queue, frame) {
+                let of_home = self.followed.receive(from, queue, frame).err();
+                if let Some(frame) = of_home.and_then(|frame| known.receive(queue, frame)) {
                     let version = self.here.version();
                     let said = Envelope::Up {
                         queue,
                         version,
                         frame,
                     };
-                    self.here.send(from, &said);
+                    self.here.send(from, said);
                 }
             }
             Some(up @ Envelope::Up { .. }) => self.serve(from, up, length),
@@ -281,6 +333,7 @@ impl Work {
                 }
             }
             Some(Envelope::Alarm(reason)) => known.alarm(reason),
+            Some(Envelope::Led { queue, leader }) => self.followed.named(queue, leader),
             None => self.rejected.tell(
                 from,
                 "cluster",
@@ -299,6 +352,11 @@ impl Work {
         for node in self.all_nodes() {
             lost |= node.tick();
         }
+        self.followed.tick();
+        if let Some(existing) = self.here.existing.upgrade() {
+            existing.tick();
+        }
+        self.lead_when_due();
         for served in self.all_served() {
             served.put(served::Brought::Tick);
             served.turn();
@@ -318,14 +376,14 @@ impl Work {
 
     /// How many queues of other nodes have handles here, and how many queues of this node have sessions.
     pub fn counts(&self) -> (usize, usize) {
-        let handles = self.all_nodes().iter().map(|node| node.handles()).sum();
-        (handles, self.all_served().len())
+        let handles: usize = self.all_nodes().iter().map(|node| node.handles()).sum();
+        (handles + self.followed.count(), self.all_served().len())
     }
 
     /// Tells everybody to whom this node can speak.
     fn say_alarm(&self, reason: Option<AlarmReason>) {
         for node in self.all_nodes().iter().filter(|node| node.is_up()) {
-            self.here.send(node.node, &Envelope::Alarm(reason));
+            self.here.send(node.node, Envelope::Alarm(reason));
         }
     }
 
@@ -337,7 +395,7 @@ impl Work {
 
     /// Hands a frame to the sessions of a queue, which begin with it. `bytes` is how long it was, 0 if it has waited.
     fn serve(&self, from: NodeId, envelope: Envelope, bytes: usize) {
-        let Some(start) = self.known(from).map(|known| known.start()) else {
+        let Some(start) = self.start_of(from) else {
             return;
         };
         let Envelope::Up {
@@ -364,7 +422,8 @@ impl Work {
             return self.parked().park(from, envelope, bytes);
         }
         if let Some(frame) = Sessions::decline(&frame) {
-            self.here.send(from, &Envelope::Down { queue, frame });
+            self.here.send(from, Envelope::Down { queue, frame });
+            self.say_who_leads(from, queue);
         }
     }
 
@@ -372,7 +431,7 @@ impl Work {
     #[allow(clippy::result_large_err, reason = "the caller has made it")]
     fn bring(&self, id: QueueId, brought: served::Brought) -> Result<(), served::Brought> {
         let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = all.get(&id).cloned() {
+        if let Some(served) = all.get(&id).filter(|served| !served.is_over()).cloned() {
             served.put(brought);
             drop(all);
             served.turn();
@@ -383,15 +442,40 @@ impl Work {
         let Some(queue) = existing.and_then(|existing| existing.here(id)) else {
             return Err(brought);
         };
+        if queue.replica().is_some() {
+            return self.bring_to_leader(&queue, brought);
+        }
         // It asks the queue what it knows, which may take a while: not under the lock.
-        let started = |node| self.known(node).map_or(0, |known| known.start());
+        let started = |node| self.start_of(node).unwrap_or(0);
         let new = Served::new(queue, self.here.clone(), self.budget.clone(), started);
+        self.begin_serving(new, Some(brought));
+        Ok(())
+    }
+
+    /// These sessions are the queue's from now on, unless it has some already; then this is brought to those.
+    fn begin_serving(&self, new: Arc<Served>, brought: Option<served::Brought>) {
         let mut all = self.served.write().unwrap_or_else(PoisonError::into_inner);
-        let served = all.entry(new.id()).or_insert(new).clone();
-        served.put(brought);
+        let served = all.entry(new.id()).or_insert_with(|| new.clone());
+        if served.is_over() || served.term() < new.term() {
+            *served = new;
+        }
+        let served = served.clone();
+        brought.into_iter().for_each(|brought| served.put(brought));
         drop(all);
         served.turn();
-        Ok(())
+    }
+
+    /// Which start of a node was heard of last, if one was.
+    fn start_of(&self, node: NodeId) -> Option<u64> {
+        match node == self.here.node() {
+            true => Some(self.here.start),
+            false => self.known(node).map(|known| known.start()),
+        }
+    }
+
+    fn served_of(&self, id: QueueId) -> Option<Arc<Served>> {
+        let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&id).cloned()
     }
 
     fn all_served(&self) -> Vec<Arc<Served>> {
@@ -421,6 +505,14 @@ impl Work {
 }
 
 impl Peers for Work {
+    fn follow(&self) -> Option<Arc<dyn Remote>> {
+        Some(self.followed.clone())
+    }
+
+    fn led(&self, queue: &Arc<Queue>) {
+        Self::led(self, queue);
+    }
+
     fn reach(&self, node: catalog::NodeId) -> Option<Arc<dyn Remote>> {
         let known = self.known(NodeId(u32::try_from(node.0).ok()?))?;
         known.is_reached().then_some(known as Arc<dyn Remote>)
@@ -431,10 +523,7 @@ impl Peers for Work {
     }
 
     fn consumer(&self, queue: QueueId, consumer: ConsumerId) -> Option<NodeConsumer> {
-        let all = self.served.read().unwrap_or_else(PoisonError::into_inner);
-        let served = all.get(&queue).cloned();
-        drop(all);
-        served?.consumer(consumer)
+        self.served_of(queue)?.consumer(consumer)
     }
 
     fn runs(&self, whose: Incarnation) -> bool {

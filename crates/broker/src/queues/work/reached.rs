@@ -3,15 +3,15 @@
 use super::Here;
 use super::alarm::PeerAlarm;
 use super::away::{Away, Brought};
+use super::handles::{Handles, begins};
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
-use crate::groups::handle::{Frame, Sessions, ToNode};
+use crate::groups::handle::{Frame, Sessions, ToLeader, ToNode};
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
-use model::QueueId;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use model::{Incarnation, QueueId};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A node without a link for so many ticks, of 100 ms each, cannot be reached: its queues have no owner. Handles tell their
 /// clients at about the same time.
@@ -21,8 +21,7 @@ const GONE_AFTER: u32 = 50;
 pub(super) struct Reached {
     pub node: NodeId,
     here: Arc<Here>,
-    /// In order, as what a tick or the link makes them say goes out in it: the simulator does the same each time.
-    queues: RwLock<BTreeMap<QueueId, Arc<Away>>>,
+    handles: Handles,
     link: Mutex<Link>,
     alarm: PeerAlarm,
 }
@@ -42,8 +41,8 @@ impl Reached {
     pub fn new(node: NodeId, here: Arc<Here>) -> Self {
         Self {
             node,
+            handles: Handles::new(here.clone()),
             here,
-            queues: RwLock::default(),
             link: Mutex::new(Link {
                 start: 0,
                 is_up: false,
@@ -65,7 +64,7 @@ impl Reached {
         drop(link);
         // It says so again if there is one.
         self.alarm.end();
-        self.tell_all(|| Brought::Up);
+        self.handles.tell_all(|| Brought::Up(self.node));
         (before, was_reached)
     }
 
@@ -73,7 +72,7 @@ impl Reached {
     pub fn down(&self) {
         self.link().is_up = false;
         self.alarm.end();
-        self.tell_all(|| Brought::Down);
+        self.handles.tell_all(|| Brought::Down(self.node));
     }
 
     /// Which start of the node was heard of last; 0 if none was.
@@ -83,7 +82,7 @@ impl Reached {
 
     /// How many of its queues have handles.
     pub fn handles(&self) -> usize {
-        self.queues.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.handles.count()
     }
 
     /// True if there is a link.
@@ -106,10 +105,7 @@ impl Reached {
         let is_lost = was_reached && !link.is_reached();
         drop(link);
         self.alarm.tick();
-        self.tell_all(|| Brought::Tick);
-        // Whoever brings something holds this lock meanwhile.
-        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|_, queue| !queue.is_unneeded(&self.here));
+        self.handles.tick();
         is_lost
     }
 
@@ -118,55 +114,26 @@ impl Reached {
         self.alarm.said(reason, || self.here.name_of(self.node));
     }
 
+    /// Publishers to its queues wait, as long as it has an alarm.
+    pub fn alarm_pressure(&self) -> Option<Pressure> {
+        self.alarm.pressure()
+    }
+
     /// The node says this of a queue.
-    pub fn receive(
-        &self,
-        id: QueueId,
-        frame: Frame<ToNode>,
-    ) -> Option<Frame<crate::groups::handle::ToLeader>> {
-        if let Err(Brought::Said(frame)) = self.bring(id, Brought::Said(frame)) {
-            let asked = matches!(frame.messages[..], [ToNode::Speak | ToNode::Closed]);
-            return asked.then(|| Sessions::nothing(self.here.incarnation, &frame));
+    pub fn receive(&self, id: QueueId, frame: Frame<ToNode>) -> Option<Frame<ToLeader>> {
+        if let Err(Brought::Said(_, frame)) = self.handles.bring(id, Brought::Said(self.node, frame)) {
+            return nothing(self.here.incarnation, &frame);
         }
         None
     }
 
-    fn tell_all(&self, brought: impl Fn() -> Brought) {
-        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let all: Vec<Arc<Away>> = queues.values().cloned().collect();
-        all.iter().for_each(|queue| queue.put(brought()));
-        drop(queues);
-        all.iter().for_each(|queue| queue.turn(&self.here));
-    }
-
-    /// Brings something to the handle of a queue, if there is one; else it comes back.
-    #[allow(clippy::result_large_err, reason = "the caller has made it")]
-    fn bring(&self, id: QueueId, brought: Brought) -> Result<(), Brought> {
-        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(queue) = queues.get(&id).cloned() else {
-            return Err(brought);
-        };
-        queue.put(brought);
-        drop(queues);
-        queue.turn(&self.here);
-        Ok(())
-    }
-
     /// Makes a handle, and brings it this.
-    #[cold]
-    fn begin(&self, id: QueueId, brought: Brought) {
-        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+    fn begin(&self, id: QueueId, request: Request) {
         let new = || {
-            let queue = Away::new(&self.here, id, self.node, self.here.count_behind());
-            if self.is_up() {
-                queue.put(Brought::Up);
-            }
-            Arc::new(queue)
+            let queue = Away::of_home(&self.here, id);
+            (queue, self.is_up().then_some(Brought::Up(self.node)))
         };
-        let queue = queues.entry(id).or_insert_with(new).clone();
-        queue.put(brought);
-        drop(queues);
-        queue.turn(&self.here);
+        self.handles.begin(id, new, Brought::Asked(request));
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -180,43 +147,29 @@ impl Link {
     }
 }
 
+/// What a node says that has no handle of a queue, if it was asked to speak.
+pub(super) fn nothing(me: Incarnation, said: &Frame<ToNode>) -> Option<Frame<ToLeader>> {
+    let asked = matches!(said.messages[..], [ToNode::Speak | ToNode::Closed]);
+    asked.then(|| Sessions::nothing(me, said))
+}
+
 impl Remote for Reached {
     fn submit(&self, queue: QueueId, request: Request) {
-        if let Err(Brought::Asked(request)) = self.bring(queue, Brought::Asked(request)) {
+        if let Err(Brought::Asked(request)) = self.handles.bring(queue, Brought::Asked(request)) {
             match begins(&request, self.is_reached()) {
-                true => self.begin(queue, Brought::Asked(request)),
+                true => self.begin(queue, request),
                 false => Handle::decline(request),
             }
         }
     }
 
     fn pressure(&self, queue: QueueId) -> Option<Pressure> {
-        if let Some(pressure) = self.alarm.pressure() {
-            return Some(pressure);
-        }
-        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.get(&queue).and_then(|queue| queue.pressure())
+        let of_queue = || self.handles.pressure(queue);
+        self.alarm_pressure().or_else(of_queue)
     }
 
     fn deleted(&self, queue: QueueId) {
-        let _ = self.bring(queue, Brought::Deleted);
-    }
-}
-
-/// Whether a client needs a handle for this of a node that can be `reached` or not. Who has nothing of the queue is done with
-/// nothing.
-fn begins(request: &Request, reached: bool) -> bool {
-    match request {
-        Request::Enqueue { .. }
-        | Request::Consume { .. }
-        | Request::Get { .. }
-        | Request::TakeOut { .. }
-        | Request::Purge { .. }
-        | Request::MayRetire { .. }
-        | Request::Use { .. } => reached,
-        // A new handle knows that there is no such consumer any more.
-        Request::Cancel { reply, .. } | Request::Pause { reply, .. } => reply.is_some(),
-        _ => false,
+        let _ = self.handles.bring(queue, Brought::Deleted);
     }
 }
 

@@ -1,4 +1,5 @@
-//! A queue of this node, as clients of others reach it: their sessions, in front of what this node's clients use directly.
+//! A queue that is decided here, as clients of other nodes reach it: their sessions, in front of what this node's clients use
+//! directly. This node's clients have one, too, if several nodes have the queue.
 
 use super::frame::Envelope;
 use super::turned::Turned;
@@ -9,6 +10,7 @@ use crate::groups::handle::{Budget, Frame, Requests, Sessions, ToLeader};
 use crate::queues::Queue;
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
@@ -39,6 +41,10 @@ pub(super) enum Brought {
 pub(super) struct Served {
     queue: Arc<Queue>,
     here: Arc<Here>,
+    /// In which term this node decides.
+    term: u64,
+    /// It does no longer.
+    over: AtomicBool,
     turned: Turned<Inner, Brought>,
 }
 
@@ -57,14 +63,14 @@ struct Knock(Weak<Served>);
 impl Wake for Knock {
     fn wake(self: Arc<Self>) {
         if let Some(served) = self.0.upgrade() {
-            served.turned.knock();
-            served.turn();
+            served.knock();
         }
     }
 }
 
 impl Served {
-    /// No sessions yet. `started` says which start of a node was heard of last: what earlier ones have sent is forgotten.
+    /// No sessions yet with a queue that is on this node alone. `started` says which start of a node was heard of last: what
+    /// earlier ones have sent is forgotten.
     pub fn new(
         queue: Arc<Queue>,
         here: Arc<Here>,
@@ -73,18 +79,54 @@ impl Served {
     ) -> Arc<Self> {
         let mut requests = Requests::new();
         let sessions = Sessions::new(here.start, &[], budget, &mut requests);
+        let sessions = sessions.beside_clients_of(queue.node().clone());
+        let term = here.start;
+        Self::with(queue, here, (term, sessions), requests, started)
+    }
+
+    /// The same for a queue that several nodes have, and that this one leads in this term. These nodes may have something of it
+    /// that others have delivered: they are heard first.
+    pub fn leading(
+        (queue, term): (Arc<Queue>, u64),
+        here: Arc<Here>,
+        budget: Arc<Budget>,
+        nodes: &[Incarnation],
+        started: impl Fn(NodeId) -> u64,
+    ) -> Arc<Self> {
+        let mut requests = Requests::new();
+        // What it was made with may be long ago.
+        let existing = here.existing.upgrade();
+        if let Some(shared) = existing.and_then(|existing| existing.shared(queue.id)) {
+            let settings = Box::new(shared.settings.of_several());
+            requests.push(queue::Request::Configure { settings });
+        }
+        let sessions = Sessions::new(term, nodes, budget, &mut requests);
+        let served = Self::with(queue, here, (term, sessions), requests, started);
+        // Those who are to speak are asked.
+        served.turned.knock();
+        served
+    }
+
+    fn with(
+        queue: Arc<Queue>,
+        here: Arc<Here>,
+        (term, sessions): (u64, Sessions),
+        mut requests: Requests,
+        started: impl Fn(NodeId) -> u64,
+    ) -> Arc<Self> {
         let gone = queue.senders().into_iter();
         let gone = gone.filter(|sender| start_of(*sender) < started(node_of(*sender)));
         requests.extend(gone.map(|incarnation| queue::Request::IncarnationEnded { incarnation }));
-        queue.submit_all(requests);
-        let node = queue.node().clone();
+        let leads = queue.submit_in(term, requests);
         Arc::new_cyclic(|myself| {
             let waker = Waker::from(Arc::new(Knock(myself.clone())));
             Self {
                 queue,
                 here,
+                term,
+                over: AtomicBool::new(!leads),
                 turned: Turned::new(Inner {
-                    sessions: sessions.woken_by(waker.clone()).beside_clients_of(node),
+                    sessions: sessions.woken_by(waker.clone()),
                     pressed: None,
                     waker,
                     deleted: 0,
@@ -98,6 +140,12 @@ impl Served {
         self.turned.put(brought);
     }
 
+    /// It is turned, though nothing was brought.
+    pub fn knock(&self) {
+        self.turned.knock();
+        self.turn();
+    }
+
     /// Takes what was brought, and says what the queue has for nodes; unless somebody does so already.
     pub fn turn(&self) {
         self.turned.turn(|inner, brought| {
@@ -105,25 +153,43 @@ impl Served {
             for one in brought {
                 inner.take(one, &self.queue, &mut requests);
             }
-            let submit = |_, requests| {
-                self.queue.submit_all(requests);
-                true
-            };
+            let submit = |term, requests| self.queue.submit_in(term, requests);
             inner.press(&self.queue, &requests);
-            inner.sessions.turn(submit, &mut requests, &mut frames);
+            if self.is_over() || !inner.sessions.turn(submit, &mut requests, &mut frames) {
+                self.end();
+                // What was decided is not for these to tell any more.
+                frames.clear();
+                inner.sessions.end_all(&mut frames);
+            }
             for (node, frame) in frames {
                 let queue = self.queue.id;
-                self.here.send(node_of(node), &Envelope::Down { queue, frame });
+                self.here.send(node_of(node), Envelope::Down { queue, frame });
             }
         });
     }
 
+    /// In which term these are.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// This node does not decide in that term any more.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+
+    /// True if that is so.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
     /// True if it can be let go of, as long as nobody can bring it anything.
     pub fn is_unneeded(&self) -> bool {
-        self.turned.is(|inner| match self.queue.is_retired() {
-            true => inner.deleted >= DELETED_FOR,
-            false => inner.sessions.are_over() && inner.pressed.is_none(),
-        })
+        self.is_over()
+            || self.turned.is(|inner| match self.queue.is_retired() {
+                true => inner.deleted >= DELETED_FOR,
+                false => inner.sessions.are_over() && inner.pressed.is_none(),
+            })
     }
 
     /// Whose consumer it is that the queue knows by this name.

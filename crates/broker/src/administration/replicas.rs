@@ -1,0 +1,109 @@
+//! How queues stand that several nodes have, and what operators change of that.
+
+use crate::administration::administrator::Administrator;
+use crate::broker::Broker;
+use crate::queues::group_of;
+use catalog::{NodeId, Queue, Refusal, Request};
+use cluster::MemberId;
+
+/// How a queue that several nodes have stands, as this node knows.
+#[derive(Clone, Debug, Default)]
+pub struct SharedStanding {
+    /// Who leads it.
+    pub leader: Option<NodeId>,
+    /// The nodes that are to have it, and whether they can be reached.
+    pub members: Vec<(NodeId, bool)>,
+    /// This node's copy, if it has one.
+    pub own: Option<OwnCopy>,
+}
+
+/// How far a node's copy is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnCopy {
+    pub leads: bool,
+    /// It counts for a majority.
+    pub votes: bool,
+    pub term: u64,
+    /// The last entry of its log.
+    pub last: u64,
+    pub committed: u64,
+    /// Of what stands up to here the log has no more than contents.
+    pub base: u64,
+}
+
+impl Broker {
+    /// How a queue stands that several nodes have; `None` for all others.
+    pub fn shared_standing(&self, queue: &Queue) -> Option<SharedStanding> {
+        if !queue.is_shared() {
+            return None;
+        }
+        let members = queue
+            .members()
+            .map(|it| (it.node, self.topology().reaches(it.node)));
+        let replica = self.queues().copy(queue.id);
+        let leader = replica.as_ref().and_then(|copy| copy.replica()?.leader());
+        Some(SharedStanding {
+            leader: leader.map(|node| NodeId(node.0.into())),
+            members: members.collect(),
+            own: self.own_copy(queue),
+        })
+    }
+
+    fn own_copy(&self, queue: &Queue) -> Option<OwnCopy> {
+        let status = self.groups()?.status(group_of(queue.id))?;
+        Some(OwnCopy {
+            leads: status.leader == Some(status.me),
+            votes: status.members.voters.contains(&status.me),
+            term: status.term,
+            last: status.last,
+            committed: status.committed,
+            base: status.base.index,
+        })
+    }
+
+    /// This node, as the catalog knows it.
+    pub fn own_node(&self) -> NodeId {
+        self.topology().own_node()
+    }
+
+    /// The node that is to be asked about a queue: whoever leads it, as far as this one knows, or where it is.
+    pub fn place_of(&self, queue: &Queue) -> NodeId {
+        let standing = self.shared_standing(queue);
+        standing
+            .and_then(|standing| standing.leader)
+            .unwrap_or(queue.home)
+    }
+
+    /// Has another node lead the queue, which this one leads.
+    ///
+    /// # Errors
+    /// It does not lead it, or the other one cannot.
+    pub fn hand_over_queue(&self, queue: &Queue, to: NodeId) -> Result<(), Refusal> {
+        let refused = |reason: &str| Refusal::Internal {
+            reason: reason.into(),
+        };
+        let member = queue
+            .member(to)
+            .ok_or_else(|| refused("the node is no member of the queue"))?;
+        let node = u32::try_from(to.0).map_err(|_| refused("there is no such node"))?;
+        let to = MemberId {
+            node: cluster::NodeId(node),
+            life: member.life,
+        };
+        let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
+        groups
+            .transfer(group_of(queue.id), to)
+            .map_err(|why| refused(&format!("{why:?}")))
+    }
+}
+
+impl Administrator<'_> {
+    /// A node is to have a copy of a queue that several nodes have, or none any more. It follows by and by.
+    ///
+    /// # Errors
+    /// There is no such queue or no such node, or nobody would have the queue.
+    pub fn change_member(&self, queue: &Queue, node: NodeId, is_member: bool) -> Result<(), Refusal> {
+        let id = queue.id;
+        self.change(Request::ChangeMember { id, node, is_member })
+    }
+}

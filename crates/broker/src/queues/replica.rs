@@ -1,0 +1,214 @@
+//! This node's copy of a queue that several nodes have: the member of its group turns the queue, in the place of a host of this
+//! node's own. Whoever leads decides; the others follow, and hand back what they are asked.
+
+use super::local::Actions;
+use super::{Handle, Queue};
+use crate::groups::handle::Requests;
+use crate::groups::{Act, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
+use crate::node::ends::Ends;
+use crate::node::journal::NodeLog;
+use crate::queues::host::Turned;
+use cluster::GroupId;
+use model::{Block, Journaled, Machine, QueueId, QueueSettings};
+use queue::fifo::Classic;
+use queue::store::LogPlace;
+use queue::{Inspect, QueueMachine, Request};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use storage::{JournalId, StorageError};
+
+/// Numbers of groups leave room for others that a queue may have after each other.
+const GROUPS_A_QUEUE: u64 = 1 << 16;
+
+/// The group that a replicated queue is. No other one has the number, nor the catalog's group.
+pub fn group_of(queue: QueueId) -> GroupId {
+    GroupId(queue.0 * GROUPS_A_QUEUE)
+}
+
+/// The queue that has this group; `None` if it is no queue's.
+pub fn queue_of(group: GroupId) -> Option<QueueId> {
+    (group.0.is_multiple_of(GROUPS_A_QUEUE) && group.0 > 0).then_some(QueueId(group.0 / GROUPS_A_QUEUE))
+}
+
+/// The machine of a replicated queue.
+pub type Machinery = Hosted<Classic<Ends>>;
+
+/// See the module.
+pub struct Replica {
+    hosted: Arc<Machinery>,
+    follower: Arc<Follower>,
+    life: u32,
+}
+
+/// What carries out what the machine orders, and follows its turns.
+pub struct Follower {
+    queue: Weak<Queue>,
+    /// What the turns since the host's lock was free leave to be done.
+    actions: Mutex<Actions>,
+    /// In which term this node decides; 0 if it does not.
+    term: AtomicU64,
+    /// One more than the number of the node that leads; 0 if none is known.
+    leader: AtomicU64,
+    /// One of the two has changed, and nobody was told.
+    moved: AtomicBool,
+}
+
+impl Follower {
+    /// Of a queue whose member is about to be opened.
+    pub fn of(queue: &Arc<Queue>) -> Arc<Self> {
+        Arc::new(Self {
+            queue: Arc::downgrade(queue),
+            actions: Mutex::default(),
+            term: AtomicU64::new(0),
+            leader: AtomicU64::new(0),
+            moved: AtomicBool::new(false),
+        })
+    }
+
+    /// What the member is opened with.
+    pub fn act(self: &Arc<Self>) -> Act {
+        let follower = self.clone();
+        Box::new(move |effect| {
+            if let Some(queue) = follower.queue.upgrade() {
+                queue.arrange(effect, &mut follower.actions(), &mut |_, answer| Some(answer));
+            }
+        })
+    }
+
+    fn actions(&self) -> MutexGuard<'_, Actions> {
+        self.actions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, number: &AtomicU64, now: u64) {
+        if number.swap(now, Ordering::SeqCst) != now {
+            self.moved.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Turns<Classic<Ends>> for Follower {
+    fn turned(&self, host: &ReplicatedHost<Classic<Ends>>) {
+        let Some(queue) = self.queue.upgrade() else { return };
+        self.note(&self.term, host.term().unwrap_or(0));
+        let leader = host.leader().map_or(0, |leader| u64::from(leader.node.0) + 1);
+        self.note(&self.leader, leader);
+        if let Some(machine) = host.machine() {
+            let wakes_at_ms = match host.leads() {
+                true => machine.wakes_at_ms(),
+                // Nothing is due where nothing is decided.
+                false => u64::MAX,
+            };
+            let turned = Turned {
+                status: machine.status(),
+                lost: machine.lost(),
+                wakes_at_ms,
+            };
+            queue.note_turn(machine, &turned, &mut self.actions());
+        }
+    }
+
+    fn released(&self) {
+        let Some(queue) = self.queue.upgrade() else { return };
+        let actions = std::mem::take(&mut *self.actions());
+        queue.carry_out(actions);
+        if self.moved.swap(false, Ordering::SeqCst) {
+            queue.events().led(&queue);
+        }
+    }
+}
+
+impl Replica {
+    /// The member is open. This node has had so many before.
+    pub fn new(hosted: Arc<Machinery>, follower: Arc<Follower>, life: u32) -> Self {
+        Self {
+            hosted,
+            follower,
+            life,
+        }
+    }
+
+    /// How many members of the group this node has had before.
+    pub fn life(&self) -> u32 {
+        self.life
+    }
+
+    /// Begins to follow its turns. The queue has it by now.
+    pub fn begin(&self) {
+        self.hosted.followed_by(self.follower.clone());
+    }
+
+    /// In which term this node decides, if it does.
+    pub fn term(&self) -> Option<u64> {
+        Some(self.follower.term.load(Ordering::SeqCst)).filter(|term| *term > 0)
+    }
+
+    /// The node that leads, as far as this one knows.
+    pub fn leader(&self) -> Option<NodeId> {
+        let leader = self.follower.leader.load(Ordering::SeqCst).checked_sub(1)?;
+        u32::try_from(leader).ok().map(NodeId)
+    }
+
+    /// Whose group it is.
+    pub fn group(&self) -> GroupId {
+        self.hosted.group()
+    }
+
+    /// Whose name the segments bear that its bodies lie in.
+    pub fn segments(&self) -> JournalId {
+        self.hosted.segments()
+    }
+
+    /// New settings are in force.
+    pub fn configure(&self, queue: &Queue, settings: QueueSettings) {
+        let settings = settings.of_several();
+        self.hosted.set(settings.clone());
+        let settings = Box::new(settings);
+        // Whoever does not lead is told once it does.
+        let _ = self
+            .hosted
+            .submit(queue.node().now(), Request::Configure { settings });
+    }
+
+    /// Has the machine decide this. Who does not lead answers in the place of a queue that nobody can reach.
+    pub fn submit(&self, queue: &Queue, mut request: Request<Ends>) {
+        queue.count(&mut request, || self.is_sorted());
+        if let Err(request) = self.hosted.submit(queue.node().now(), request) {
+            Handle::decline(request);
+        }
+    }
+
+    /// The same for several in one turn, if this node decides in this term; otherwise nothing comes of them, and it returns
+    /// false.
+    pub fn submit_in(&self, queue: &Queue, term: u64, mut requests: Requests) -> bool {
+        for request in &mut requests {
+            queue.count(request, || self.is_sorted());
+        }
+        self.hosted.submit_in(term, queue.node().now(), requests)
+    }
+
+    fn is_sorted(&self) -> bool {
+        self.look(|machine| machine.is_sorted()).unwrap_or(false)
+    }
+
+    /// Looks at the machine between two turns, if there is one.
+    pub fn look<T>(&self, look: impl FnOnce(&dyn Inspect) -> T) -> Option<T> {
+        self.hosted.inspect(|machine| look(machine))
+    }
+
+    /// The block that the entry brought which the log has of the group at this index.
+    ///
+    /// # Errors
+    /// The log can't be read there.
+    pub fn logged(
+        &self,
+        log: &NodeLog,
+        at: LogPlace,
+        nearby: &mut Nearby,
+    ) -> Result<Option<Arc<Block>>, StorageError> {
+        let block = |record: &[u8]| {
+            let record = <Classic<Ends> as Machine>::Record::decode(record)?;
+            Classic::<Ends>::brings(&record).map(|(_, block)| block.clone())
+        };
+        block_at(log, self.group(), at, nearby, block).map(Some)
+    }
+}

@@ -1,0 +1,107 @@
+//! Queues that several nodes have, as clients of this node reach them: their handles follow whoever leads, which may be this
+//! node.
+
+use super::away::{Away, Brought};
+use super::handles::{Handles, begins};
+use super::{Here, Work};
+use crate::clients::pressure::Pressure;
+use crate::groups::NodeId;
+use crate::groups::handle::{Frame, ToNode};
+use crate::queues::Handle;
+use crate::queues::remote::{Remote, Request};
+use model::QueueId;
+use std::sync::{Arc, Weak};
+
+/// See the module.
+pub(super) struct Followed {
+    here: Arc<Here>,
+    work: Weak<Work>,
+    handles: Handles,
+}
+
+impl Followed {
+    /// No handles yet.
+    pub fn new(here: Arc<Here>, work: Weak<Work>) -> Self {
+        Self {
+            handles: Handles::new(here.clone()),
+            here,
+            work,
+        }
+    }
+
+    /// How many handles there are.
+    pub fn count(&self) -> usize {
+        self.handles.count()
+    }
+
+    /// A node can be spoken to from now on.
+    pub fn up(&self, node: NodeId) {
+        self.handles.tell_all(|| Brought::Up(node));
+    }
+
+    /// A node can be spoken to no longer.
+    pub fn down(&self, node: NodeId) {
+        self.handles.tell_all(|| Brought::Down(node));
+    }
+
+    /// A tick of the clock.
+    pub fn tick(&self) {
+        self.handles.tick();
+    }
+
+    /// This node leads the queue from now on, or none does, as this node's member knows.
+    pub fn led(&self, queue: QueueId, leader: Option<NodeId>) {
+        let _ = self.handles.bring(queue, Brought::Leads(leader));
+    }
+
+    /// This one leads it, as far as a node knows that does not.
+    pub fn named(&self, queue: QueueId, leader: NodeId) {
+        let _ = self.handles.bring(queue, Brought::Named(leader));
+    }
+
+    /// A node says this of a queue. It comes back if there is no handle of it.
+    pub fn receive(&self, from: NodeId, id: QueueId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
+        match self.handles.bring(id, Brought::Said(from, frame)) {
+            Err(Brought::Said(_, frame)) => Err(frame),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&self, id: QueueId, request: Request) {
+        let existing = self.here.existing.upgrade();
+        let Some(queue) = existing.and_then(|existing| existing.shared(id)) else {
+            return Handle::decline(request);
+        };
+        let new = || {
+            let leader = queue.leader.map(|leader| Brought::Leads(Some(leader)));
+            (Away::of_members(&self.here, id, &queue.settings), leader)
+        };
+        self.handles.begin(id, new, Brought::Asked(request));
+    }
+}
+
+impl Remote for Followed {
+    fn submit(&self, queue: QueueId, request: Request) {
+        if let Err(Brought::Asked(request)) = self.handles.bring(queue, Brought::Asked(request)) {
+            match begins(&request, true) {
+                true => self.begin(queue, request),
+                false => Handle::decline(request),
+            }
+        }
+    }
+
+    fn pressure(&self, queue: QueueId) -> Option<Pressure> {
+        let alarm = || self.work.upgrade()?.alarm_where_led(queue);
+        self.handles.pressure(queue).or_else(alarm)
+    }
+
+    fn deleted(&self, queue: QueueId) {
+        let _ = self.handles.bring(queue, Brought::Deleted);
+    }
+}
+
+impl std::fmt::Debug for Followed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("queues that several nodes have")
+    }
+}

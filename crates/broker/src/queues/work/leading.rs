@@ -1,0 +1,173 @@
+//! Queues that several nodes have, as this node leads them: its sessions begin with its term, and hear first who may have
+//! something of what others have delivered.
+
+use super::frame::Envelope;
+use super::served::{Brought, Served};
+use super::{Work, incarnation};
+use crate::clients::pressure::Pressure;
+use crate::groups::NodeId;
+use crate::queues::Queue;
+use model::{Incarnation, QueueId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// For so many ticks, of 100 ms each, a node that has just started waits for those that it has not heard of: it does not know
+/// which start of them may have something. After that they count as down, as any other node that says nothing.
+const KNOWS_ALL_AFTER: u32 = 20;
+
+/// What this node leads.
+#[derive(Debug, Default)]
+pub(super) struct Leading {
+    /// The term for which nodes have been asked what they have.
+    asked: Mutex<BTreeMap<QueueId, u64>>,
+    /// Those that wait until it is known whom to ask.
+    waiting: Mutex<BTreeSet<QueueId>>,
+    ticks: AtomicU32,
+}
+
+impl Leading {
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<QueueId, u64>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeSet<QueueId>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Work {
+    /// Of a queue of which this node has a copy, another one leads than before, or none does.
+    pub(super) fn led(&self, queue: &Arc<Queue>) {
+        let Some(replica) = queue.replica() else { return };
+        let term = replica.term();
+        if let Some(served) = self.served_of(queue.id).filter(|it| Some(it.term()) != term) {
+            served.end();
+            served.knock();
+        }
+        match term {
+            Some(term) if !queue.is_retired() => self.lead(queue, term),
+            _ => drop(self.leading.asked().remove(&queue.id)),
+        }
+        self.followed.led(queue.id, replica.leader());
+    }
+
+    /// This node leads the queue in this term: its sessions begin, once it is known who is to be heard.
+    fn lead(&self, queue: &Arc<Queue>, term: u64) {
+        if self.leading.asked().get(&queue.id) == Some(&term) {
+            return;
+        }
+        let Some(nodes) = self.nodes_to_hear() else {
+            self.leading.waiting().insert(queue.id);
+            return;
+        };
+        if self.leading.asked().insert(queue.id, term) == Some(term) {
+            return;
+        }
+        self.begin_leading(queue, term, &nodes, None);
+    }
+
+    fn begin_leading(&self, queue: &Arc<Queue>, term: u64, nodes: &[Incarnation], brought: Option<Brought>) {
+        let started = |node| self.start_of(node).unwrap_or(0);
+        let (here, budget) = (self.here.clone(), self.budget.clone());
+        let served = Served::leading((queue.clone(), term), here, budget, nodes, started);
+        for node in nodes {
+            let is_up =
+                |node: NodeId| node == self.here.node() || self.known(node).is_some_and(|it| it.is_up());
+            if is_up(super::node_of(*node)) {
+                served.put(Brought::Heard(*node));
+            }
+        }
+        self.begin_serving(served, brought);
+    }
+
+    /// A node says something to the leader of a queue, which this node may be. It comes back if it is not, or not yet.
+    #[allow(clippy::result_large_err, reason = "the caller has made it")]
+    pub(super) fn bring_to_leader(&self, queue: &Arc<Queue>, brought: Brought) -> Result<(), Brought> {
+        let Some(term) = queue.replica().and_then(|replica| replica.term()) else {
+            return Err(brought);
+        };
+        if self.leading.asked().get(&queue.id) != Some(&term) {
+            return Err(brought);
+        }
+        // All have been heard in this term, and those who had anything of the queue have let go of it since.
+        self.begin_leading(queue, term, &[], Some(brought));
+        Ok(())
+    }
+
+    /// A tick of the clock: what waited for nodes waits no more, if it is known by now which ones there are.
+    pub(super) fn lead_when_due(&self) {
+        let ticks = self.leading.ticks.load(Ordering::Relaxed);
+        self.leading
+            .ticks
+            .store(ticks.saturating_add(1), Ordering::Relaxed);
+        let waiting = std::mem::take(&mut *self.leading.waiting());
+        for id in waiting {
+            let existing = self.here.existing.upgrade();
+            if let Some(queue) = existing.and_then(|existing| existing.replica(id)) {
+                self.led(&queue);
+            }
+        }
+    }
+
+    /// The starts of nodes that may have something of a queue which others have delivered; `None` if that is to be asked again
+    /// with the next tick.
+    fn nodes_to_hear(&self) -> Option<Vec<Incarnation>> {
+        let knows_all = self.leading.ticks.load(Ordering::Relaxed) >= KNOWS_ALL_AFTER;
+        let existing = self.here.existing.upgrade()?;
+        let mut nodes = vec![self.here.incarnation];
+        for node in existing
+            .nodes()
+            .into_iter()
+            .filter(|node| *node != self.here.node())
+        {
+            match self.start_of(node).filter(|start| *start > 0) {
+                Some(start) => nodes.push(incarnation(node, start)),
+                None if knows_all => {}
+                None => return None,
+            }
+        }
+        Some(nodes)
+    }
+
+    /// A node has asked about a queue that is not decided here: it is told by whom, if this node knows.
+    pub(super) fn say_who_leads(&self, to: NodeId, queue: QueueId) {
+        let existing = self.here.existing.upgrade();
+        let replica = existing.and_then(|existing| existing.replica(queue));
+        let leader = replica.and_then(|queue| queue.replica()?.leader());
+        if let Some(leader) = leader.filter(|leader| *leader != self.here.node()) {
+            self.here.send(to, Envelope::Led { queue, leader });
+        }
+    }
+
+    /// This node says something to itself.
+    pub(super) fn receive_own(&self, envelope: Envelope) {
+        let own = self.here.node();
+        match envelope {
+            Envelope::Down { queue, frame } => {
+                let asked = self.followed.receive(own, queue, frame).err();
+                if let Some(frame) =
+                    asked.and_then(|asked| super::reached::nothing(self.here.incarnation, &asked))
+                {
+                    let version = self.here.version();
+                    let said = Envelope::Up {
+                        queue,
+                        version,
+                        frame,
+                    };
+                    self.serve(own, said, 0);
+                }
+            }
+            up @ Envelope::Up { .. } => self.serve(own, up, 0),
+            Envelope::Led { queue, leader } => self.followed.named(queue, leader),
+            Envelope::Reply { .. } | Envelope::Alarm(_) => {}
+        }
+    }
+
+    /// A reason to slow down for those who publish to a queue that is led on a node with an alarm.
+    pub(super) fn alarm_where_led(&self, queue: QueueId) -> Option<Pressure> {
+        let existing = self.here.existing.upgrade()?;
+        let leader = existing.shared(queue)?.leader?;
+        self.known(leader)?.alarm_pressure()
+    }
+}
