@@ -57,6 +57,8 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/leveret/why/queues/:vhost/:name"),
     ("GET", "/leveret/why/connections/:connection"),
     ("GET", "/leveret/times/queues/:vhost/:name"),
+    ("GET", "/queues/quorum/:vhost/:name/status"),
+    ("POST", "/leveret/queues/:vhost/:name/leader"),
     ("GET", "/leveret/times"),
     ("GET", "/leveret/logs"),
     ("GET", "/leveret/logs/follow"),

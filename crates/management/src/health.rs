@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::copies;
 use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -137,8 +138,8 @@ fn alive(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// Whether what a majority decides, which are definitions alone, goes on without this node. RabbitMQ names its store of them in
-/// the list of queues that would not.
+/// Whether what a majority decides goes on without this node: definitions, and queues that several nodes have. RabbitMQ names
+/// its store of them in the list of queues that would not.
 fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
     let members = call.members();
     if members.len() == 1 {
@@ -146,14 +147,25 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
             &json!({"status": "ok", "reason": "single node cluster"}),
         ));
     }
-    Ok(match decide_without(&members, &call.api.options.node) {
+    let own = call.api.broker.own_node();
+    let lost = copies::lost_without(call, own).into_iter().map(|queue| {
+        json!({
+            "name": queue.name.to_string(),
+            "readable_name": format!("queue '{}' in vhost '{}'", queue.name, queue.vhost),
+            "virtual_host": queue.vhost.to_string(), "type": queue.kind.module(),
+        })
+    });
+    let definitions = json!({
+        "name": "rabbitmq_metadata", "readable_name": "rabbitmq_metadata",
+        "virtual_host": "(not applicable)", "type": "process",
+    });
+    let definitions = (!decide_without(&members, &call.api.options.node)).then_some(definitions);
+    let lost: Vec<Value> = definitions.into_iter().chain(lost).collect();
+    Ok(match lost.is_empty() {
         true => ok(),
         false => failed(json!({
             "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
-            "queues": [{
-                "name": "rabbitmq_metadata", "readable_name": "rabbitmq_metadata",
-                "virtual_host": "(not applicable)", "type": "process",
-            }],
+            "queues": lost,
         })),
     })
 }

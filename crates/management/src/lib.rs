@@ -44,6 +44,7 @@ mod channels;
 mod configuration;
 mod connections;
 mod consumers;
+mod copies;
 mod definitions;
 mod document;
 mod errand;

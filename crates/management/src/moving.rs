@@ -65,6 +65,10 @@ enum Target {
     Origin,
 }
 
+/// Copying takes nothing out of a queue.
+const OF_SEVERAL: &str = "messages of a queue that several nodes have are not moved or deleted one by one in this version: copy \
+                          them, consume them or purge the queue";
+
 /// What is asked for.
 struct MoveRequest {
     action: Action,
@@ -212,6 +216,9 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
             return Elsewhere::new(call, &session, node, word).act(body, count, asked.dry_run);
         }
     };
+    if !matches!(asked.action, Action::Copy(_)) && !browser.can_take() {
+        return Err(Refusal::bad_request(OF_SEVERAL));
+    }
     asked.selection.check(&browser)?;
     asked.end = asked.selection.end(&browser, now_ms);
     if call.for_node {

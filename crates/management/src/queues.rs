@@ -9,7 +9,6 @@ use crate::listing::{Filter, List, Page, object};
 use crate::message_stats::{add_losses, loss_places, message_stats};
 use crate::others::{self, Answer, Question};
 use crate::policies;
-use crate::quorum;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -19,7 +18,7 @@ use crate::snapshot::{Elsewhere, Id};
 use crate::spread::{Place, Spread};
 use crate::text::encode;
 use crate::times;
-use crate::{connections, consumers};
+use crate::{connections, consumers, copies};
 use broker::queues::Status;
 use broker::{DeclareQueue, Deleting, NodeConnection, QueueKind, QueueView};
 use listener::expiry::moment;
@@ -156,10 +155,10 @@ fn place_of<'q>(call: &Call<'_>, queue: &'q Arc<QueueView>, nodes: &[String]) ->
 
 /// Which of these nodes has the queue's messages, if it is not this one.
 fn elsewhere(call: &Call<'_>, queue: &QueueView, nodes: &[String]) -> Option<usize> {
-    let home = call.view.node_name(queue.home);
+    let place = call.view.node_name(call.api.broker.place_of(queue));
     nodes
         .iter()
-        .position(|node| node == home)
+        .position(|node| node == place)
         .filter(|_| call.api.broker.queues().here(queue.id).is_none())
 }
 
@@ -426,6 +425,8 @@ fn status(call: &Call<'_>, queue: &QueueView) -> Status {
 fn state(call: &Call<'_>, queue: &QueueView) -> &'static str {
     match call.api.broker.queues().get(queue.id) {
         Some(handle) if handle.is_without_owner() => "down",
+        // RabbitMQ's word for a queue of which no majority is there.
+        _ if copies::lacks_majority(call, queue) => "minority",
         _ => "running",
     }
 }
@@ -434,7 +435,7 @@ fn state(call: &Call<'_>, queue: &QueueView) -> &'static str {
 fn node<'a>(call: &'a Call<'_>, queue: &QueueView) -> &'a str {
     match call.api.broker.queues().here(queue.id) {
         Some(_) => &call.api.options.node,
-        None => call.view.node_name(queue.home),
+        None => call.view.node_name(call.api.broker.place_of(queue)),
     }
 }
 
@@ -466,7 +467,7 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     }
     put("internal", false.into());
     put("internal_owner", false.into());
-    quorum::describe(call, queue, &mut map);
+    copies::describe(call, queue, &mut map);
     if let Some(vhost) = call.view.vhost(&queue.vhost) {
         policies::of_queue(&mut map, &vhost.policies().of_queue(queue));
     }

@@ -1,13 +1,16 @@
-//! The members of quorum queues, in RabbitMQ's words. On a node alone each has one.
+//! The members of quorum queues: how they stand, and which nodes have them. Other queues say in RabbitMQ's words that they have
+//! none.
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::queues::find;
+use crate::copies::shared;
+use crate::others::{self, Question};
+use crate::queues::{find, from_its_node};
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{QueueKind, QueueSettings, QueueView};
-use model::{DeliveryLimit, Returned};
+use broker::{NodeId, QueueKind, QueueView};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -24,6 +27,10 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("DELETE", Right::Administrator, delete)],
     },
     Route {
+        path: "/leveret/queues/:vhost/:name/leader",
+        verbs: &[("POST", Right::Administrator, lead)],
+    },
+    Route {
         path: "/queues/quorum/replicas/on/:node/grow",
         verbs: &[("POST", Right::Administrator, grow)],
     },
@@ -35,16 +42,36 @@ pub const ROUTES: &[Route] = &[
 
 const CLASSIC: &str = "classic_queue_not_supported";
 
+/// A queue that began on one node is in that node's own journal.
+const ONE_NODE: &str = "the queue was declared with one member, and gets no others yet: declare it with more";
+
 /// What RabbitMQ's state machine of quorum queues is called by since 4.3.
 const MACHINE_VERSION: u32 = 8;
 
-/// What the members of a queue say: on a node alone that is this one, whose disk is the majority. It has no log of a group's, so
-/// its indices count the messages that the queue has taken since the node was started.
 fn status(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     if queue.kind != QueueKind::Quorum {
         let body = json!({"status": "failed", "reason": CLASSIC});
         return Ok(Reply::with_status(503, &body));
+    }
+    if !queue.is_shared() {
+        return alone(call, queue);
+    }
+    let mut rows: Vec<Value> = own_status(call, queue).into_iter().collect();
+    if !call.for_node {
+        for (_, told) in others::ask_same(call, others::running(call), &Question::again(call)) {
+            rows.extend(told.as_array().into_iter().flatten().cloned());
+        }
+        rows.extend(silent(call, queue, &rows));
+    }
+    Ok(Reply::json(&Value::Array(rows)))
+}
+
+/// What the one member says of a queue that one node has, whose disk is the majority. It has no log of a group's, so its
+/// indices count the messages that the queue has taken since the node was started.
+fn alone(call: &Call<'_>, queue: &QueueView) -> Result<Reply, Refusal> {
+    if let Some((_, answer)) = from_its_node(call, queue) {
+        return Ok(answer.into());
     }
     let here = call.api.broker.queues().here(queue.id);
     let taken = here.map_or(0, |queue| {
@@ -65,82 +92,142 @@ fn status(call: &Call<'_>) -> Result<Reply, Refusal> {
     }])))
 }
 
-/// Adds what RabbitMQ tells of a quorum queue beside what it tells of every queue.
-pub fn describe(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
-    if queue.kind != QueueKind::Quorum {
-        return;
-    }
-    let node = call.view.node_name(queue.home);
-    let handle = call.api.broker.queues().get(queue.id);
-    let is_online = handle.is_some_and(|handle| !handle.is_without_owner());
-    let online: Vec<&str> = is_online.then_some(node).into_iter().collect();
-    map.insert("leader".into(), node.into());
-    map.insert("members".into(), json!([node]));
-    map.insert("online".into(), json!(online));
-    map.insert("open_files".into(), json!({node: 0}));
-    if let Some(vhost) = call.view.vhost(&queue.vhost) {
-        let settings = vhost.settings(queue);
-        let limit = match settings.delivery_limit {
-            Some(DeliveryLimit::Returns(limit)) => limit.into(),
-            Some(DeliveryLimit::Unlimited) | None => "unlimited".into(),
-        };
-        map.insert("delivery_limit".into(), limit);
-        map.insert("delayed_retry".into(), delayed_retry(&settings).into());
-    }
+/// This node's copy, in RabbitMQ's words.
+fn own_status(call: &Call<'_>, queue: &QueueView) -> Option<Value> {
+    let standing = call.api.broker.shared_standing(queue)?;
+    let own = standing.own?;
+    let state = match (own.leads, standing.leader) {
+        (true, _) => "leader",
+        (false, Some(_)) => "follower",
+        (false, None) => "candidate",
+    };
+    Some(json!({
+        "Node Name": call.api.options.node,
+        "Raft State": state,
+        "Membership": if own.votes { "voter" } else { "promotable" },
+        "Last Log Index": own.last,
+        "Last Written": own.last,
+        "Last Applied": own.committed,
+        "Commit Index": own.committed,
+        "Snapshot Index": own.base,
+        "Term": own.term,
+        "Machine Version": MACHINE_VERSION,
+    }))
 }
 
-fn delayed_retry(settings: &QueueSettings) -> String {
-    let Some(retry) = settings.delayed_retry else {
-        return "disabled".into();
-    };
-    let of = match retry.of {
-        Returned::All => "all",
-        Returned::Failed => "failed",
-        Returned::GivenBack => "returned",
-    };
-    format!("{of} (min: {}ms, max: {}ms)", retry.least_ms, retry.most_ms)
+/// Members whose nodes say nothing.
+fn silent(call: &Call<'_>, queue: &QueueView, told: &[Value]) -> Vec<Value> {
+    let names = queue.members().map(|it| call.view.node_name(it.node));
+    let has_told = |name: &&str| told.iter().any(|row| row["Node Name"] == **name);
+    let silent = names.filter(|name| !has_told(name));
+    silent
+        .map(|name| json!({"Node Name": name, "Raft State": "noproc"}))
+        .collect()
 }
 
-/// A quorum queue of a node alone is on that node already.
 fn add(call: &Call<'_>) -> Result<Reply, Refusal> {
-    need_this_node(call)?;
-    Ok(match find(call) {
-        Ok(queue) if queue.kind == QueueKind::Quorum => Reply::empty(204),
-        Ok(_) => unavailable(CLASSIC),
-        Err(_) => unavailable("not_found"),
-    })
+    let node = named(call)?;
+    match find(call) {
+        Ok(queue) if queue.is_shared() => change(call, queue, node, true),
+        Ok(queue) if queue.kind != QueueKind::Quorum => Ok(unavailable(CLASSIC)),
+        Ok(queue) if queue.home == node => Ok(Reply::empty(204)),
+        Ok(_) => Err(Refusal::bad_request(ONE_NODE)),
+        Err(_) => Ok(unavailable("not_found")),
+    }
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
-    need_this_node(call)?;
-    Ok(unavailable(match queue.kind {
-        QueueKind::Quorum => "last_node",
-        _ => CLASSIC,
-    }))
+    let node = named(call)?;
+    match queue.kind {
+        _ if queue.is_shared() => change(call, queue, node, false),
+        QueueKind::Quorum => Ok(unavailable("last_node")),
+        _ => Ok(unavailable(CLASSIC)),
+    }
 }
 
-/// No queue has members elsewhere, so that none gets one here.
+/// Has the node that the body names lead the queue. Whoever leads it now hands it over.
+fn lead(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let queue = find(call)?;
+    let node = named(call)?;
+    if !queue.is_shared() || queue.member(node).is_none() {
+        return Ok(unavailable("unknown_member"));
+    }
+    let leader = call.view.node_name(call.api.broker.place_of(queue));
+    let question = Question {
+        verb: "POST",
+        body: Value::Object(call.json()?),
+        ..Question::again(call)
+    };
+    match others::said_by(call, leader, question)? {
+        Some(answer) => Ok(answer.into()),
+        None => {
+            call.api.broker.hand_over_queue(queue, node)?;
+            Ok(Reply::empty(204))
+        }
+    }
+}
+
+/// Every queue that the patterns match and whose members could be more by one gets one on this node.
 fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
-    need(&call.json()?, &["vhost_pattern", "queue_pattern", "strategy"])?;
+    let node = member_of(call, call.part("node")).ok_or(Refusal::NotFound)?;
+    let body = call.json()?;
+    need(&body, &["vhost_pattern", "queue_pattern", "strategy"])?;
+    let only_even = match body["strategy"].as_str() {
+        Some("all") => false,
+        Some("even") => true,
+        _ => return Err(Refusal::bad_request("strategy must be one of: all, even")),
+    };
+    let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
+    let (vhosts, names) = (vhosts?, names?);
+    for queue in shared(call) {
+        let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name);
+        let grows = !only_even || queue.members().count().is_multiple_of(2);
+        if fits && grows && queue.member(node).is_none() {
+            change(call, queue, node, true)?;
+        }
+    }
     Ok(Reply::empty(204))
 }
 
+/// Every queue goes on without its member on this node, if it has others.
 fn shrink(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.here()?;
+    let node = member_of(call, call.part("node")).ok_or(Refusal::NotFound)?;
+    for queue in shared(call) {
+        if queue.member(node).is_some() && queue.members().count() > 1 {
+            change(call, queue, node, false)?;
+        }
+    }
     Ok(Reply::empty(202))
 }
 
+fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> Result<Reply, Refusal> {
+    let by = call.api.broker.administrator(&call.user.name);
+    by.change_member(queue, node, is_member)?;
+    Ok(Reply::empty(204))
+}
+
+fn pattern(body: &Map<String, Value>, name: &str) -> Result<Regex, Refusal> {
+    let source = body.get(name).and_then(Value::as_str).unwrap_or_default();
+    Regex::new(source).map_err(|error| Refusal::bad_request(error.to_string()))
+}
+
+/// The node of this name, if it is a member of the cluster.
+fn member_of(call: &Call<'_>, name: &str) -> Option<NodeId> {
+    let mut nodes = call.view.nodes();
+    let found = nodes.find(|(_, known)| !known.is_forgotten() && *known.name == *name);
+    found.map(|(node, _)| *node)
+}
+
+/// The node that the body names.
+///
 /// # Errors
-/// The body names another node, or none.
-fn need_this_node(call: &Call<'_>) -> Result<(), Refusal> {
+/// It names none, or one that is no member of the cluster.
+fn named(call: &Call<'_>) -> Result<NodeId, Refusal> {
     let body = call.json()?;
     need(&body, &["node"])?;
-    match body["node"].as_str() == Some(&call.api.options.node) {
-        true => Ok(()),
-        false => Err(Refusal::bad_request("Node is not a cluster member")),
-    }
+    let node = body["node"].as_str().and_then(|name| member_of(call, name));
+    node.ok_or_else(|| Refusal::bad_request("Node is not a cluster member"))
 }
 
 fn unavailable(reason: &str) -> Reply {

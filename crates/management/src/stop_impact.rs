@@ -88,7 +88,8 @@ fn impact(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut vhosts = Vec::new();
     for vhost in call.view.vhosts() {
         let mut counts = Counts::default();
-        for queue in vhost.all_queues().filter(|queue| Some(queue.home) == home) {
+        let alone = vhost.all_queues().filter(|queue| !queue.is_shared());
+        for queue in alone.filter(|queue| Some(queue.home) == home) {
             counts.count(queue.kind.is_of_clients(), queue.lifetime);
         }
         if counts.all() > 0 {

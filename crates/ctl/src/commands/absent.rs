@@ -282,13 +282,14 @@ fn named(ask: &Ask<'_>) -> Result<(), Failure> {
 }
 
 /// The node that is named is this one.
-pub(super) fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
+fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
     let this = this_node(ask)?;
     Ok(text(&this, "name") == node || ask.node() == node)
 }
 
 pub(super) fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
-    match here(ask, node)? {
+    let nodes = super::nodes(ask)?;
+    match here(ask, node)? || nodes.iter().any(|known| text(known, "name") == node) {
         true => Ok(()),
         false => Err(Failure {
             with_usage: true,

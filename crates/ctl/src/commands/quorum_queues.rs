@@ -1,14 +1,14 @@
-//! Replicas of quorum queues, as `rabbitmq-queues` speaks of them. On a node alone each queue has one, which leads; what would
-//! need another one says what RabbitMQ says there.
+//! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
 use super::absent::{
-    Answer, filled, here, is_positive, known_columns, member, membership, nothing, strategy, table,
+    Answer, filled, is_positive, known_columns, member, membership, nothing, strategy, table,
 };
 use super::text;
-use crate::ask::{Ask, encode};
+use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
 use crate::command::{Command, Section::*};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
+use crate::http;
 use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Diagnostics};
 use regex::Regex;
@@ -20,32 +20,17 @@ const SHOWN: u64 = 64;
 pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
         "Adds a replica of a quorum queue";
-        ["membership="] |ask| {
-            membership(ask)?;
-            member(ask, ask.word(1))?;
-            of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...").map(|_| Output::Done)
-        };
+        ["membership="] add_member;
     [Tool::Queues] Queues "delete_member" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a quorum queue";
         [] delete_member;
     [Tool::Queues] Queues "grow" 2 2
         "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
         "Adds replicas of quorum queues on a node";
-        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
-            strategy(ask)?;
-            membership(ask)?;
-            member(ask, ask.word(0))?;
-            nothing(ask, "Growing {1} queues on {0}...")
-        };
+        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] grow;
     [Tool::Queues] Queues "grow_to_count" 2 2
         "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
         "Adds replicas of quorum queues up to the given number";
-        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
-            let wrong = |count: &str| format!("node count '{count}' must be greater than 0.");
-            is_positive(ask.word(0), wrong)?;
-            strategy(ask)?;
-            membership(ask)?;
-            nothing(ask, "Growing {1} quorum queues on {0} nodes...")
-        };
+        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] grow_to_count;
     [Tool::Queues] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of quorum queues from a node";
         ["errors-only"] shrink;
     [Tool::Queues] Queues "force_checkpoint" 0 0 "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]";
@@ -116,22 +101,125 @@ fn status(ask: &Ask<'_>) -> Answer {
     Ok(Output::Rows(rows))
 }
 
+fn add_member(ask: &Ask<'_>) -> Answer {
+    membership(ask)?;
+    member(ask, ask.word(1))?;
+    of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...")?;
+    change(ask, "POST", "replicas/add")
+}
+
 fn delete_member(ask: &Ask<'_>) -> Answer {
     of_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...")?;
-    match here(ask, ask.word(1))? {
-        true => Err(Failure::error(UNAVAILABLE, "last_node")),
-        // It has none there, which is what was asked for.
-        false => Ok(Output::Done),
+    change(ask, "DELETE", "replicas/delete")
+}
+
+/// Changes the queue's members by the node that the line names.
+fn change(ask: &Ask<'_>, method: &str, what: &str) -> Answer {
+    let body = json!({"node": ask.word(1)});
+    let answer = ask.call(
+        method,
+        &format!("/queues/quorum/{}/{what}", path(ask)),
+        Some(&body),
+    )?;
+    match answer.status {
+        503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
+        _ => ask.accepted(&answer).map(|_| Output::Done),
     }
 }
 
+/// Why the node refuses, in its words.
+fn why(answer: &http::Answer) -> String {
+    reason(&serde_json::from_slice(&answer.body).unwrap_or_default())
+}
+
 fn transfer(ask: &Ask<'_>) -> Answer {
-    of_quorum_queue(ask, "Transferring leadership of quorum queue {0} to node {1}...")?;
-    let text = match here(ask, ask.word(1))? {
-        true => "The target node is already the leader of this queue",
-        false => "unknown_member",
-    };
-    Err(Failure::error(UNAVAILABLE, text))
+    let queue = of_quorum_queue(ask, "Transferring leadership of quorum queue {0} to node {1}...")?;
+    if text(&queue, "leader") == ask.word(1) {
+        let text = "The target node is already the leader of this queue";
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
+    let body = json!({"node": ask.word(1)});
+    let answer = ask.call(
+        "POST",
+        &format!("/leveret/queues/{}/leader", path(ask)),
+        Some(&body),
+    )?;
+    match answer.status {
+        503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
+        _ => ask.accepted(&answer).map(|_| Output::Done),
+    }
+}
+
+fn grow(ask: &Ask<'_>) -> Answer {
+    strategy(ask)?;
+    membership(ask)?;
+    let node = ask.word(0);
+    member(ask, node)?;
+    ask.say(format!("Growing {} queues on {node}...", ask.word(1)));
+    let only_even = ask.word(1) == "even";
+    each(ask, &["size", "result"], |queue| {
+        let members = members(queue);
+        let has = members.contains(&node);
+        if has || only_even && members.len() % 2 == 1 {
+            return Ok(None);
+        }
+        Ok(Some(sized(
+            members.len() + 1,
+            changed(ask, queue, "POST", "add", node)?,
+        )))
+    })
+}
+
+fn grow_to_count(ask: &Ask<'_>) -> Answer {
+    let wrong = |count: &str| format!("node count '{count}' must be greater than 0.");
+    is_positive(ask.word(0), wrong)?;
+    strategy(ask)?;
+    membership(ask)?;
+    ask.say(format!(
+        "Growing {} quorum queues on {} nodes...",
+        ask.word(1),
+        ask.word(0)
+    ));
+    let (count, only_even) = (ask.word(0).parse().unwrap_or(0), ask.word(1) == "even");
+    let nodes = super::nodes(ask)?;
+    let running = nodes.iter().filter(|node| node["running"] == json!(true));
+    let running: Vec<&str> = running.map(|node| text(node, "name")).collect();
+    each(ask, &["size", "result"], |queue| {
+        let members = members(queue);
+        if members.len() >= count || only_even && members.len() % 2 == 1 {
+            return Ok(None);
+        }
+        let others = running.iter().filter(|node| !members.contains(node));
+        let mut size = members.len();
+        for node in others.take(count - members.len()) {
+            let result = changed(ask, queue, "POST", "add", node)?;
+            if result != json!("ok") {
+                return Ok(Some(sized(size, result)));
+            }
+            size += 1;
+        }
+        Ok(Some(sized(size, json!("ok"))))
+    })
+}
+
+fn members(queue: &Value) -> Vec<&str> {
+    let members = queue["members"].as_array().into_iter().flatten();
+    members.filter_map(Value::as_str).collect()
+}
+
+fn sized(size: usize, result: Value) -> Vec<Value> {
+    vec![size.into(), result]
+}
+
+/// Has a queue get a member on a node, or lose it. What came of it, in a word.
+fn changed(ask: &Ask<'_>, queue: &Value, method: &str, what: &str, node: &str) -> Result<Value, Failure> {
+    let [vhost, name] = ["vhost", "name"].map(|it| encode(text(queue, it)));
+    let path = format!("/queues/quorum/{vhost}/{name}/replicas/{what}");
+    let answer = ask.call(method, &path, Some(&json!({"node": node})))?;
+    Ok(match answer.status {
+        200..=299 => json!("ok"),
+        _ => format!("error: {}", why(&answer)).into(),
+    })
 }
 
 /// The queue's message at a position that counts from 1.
@@ -168,8 +256,12 @@ fn pattern(ask: &Ask<'_>, option: &str) -> Result<Regex, Failure> {
     Regex::new(said).map_err(|error| Failure::usage(format!("--{option}: {error}")))
 }
 
-/// A row for each quorum queue that patterns of the line match.
-fn each(ask: &Ask<'_>, names: &[&str], row: impl Fn(&Value) -> Vec<Value>) -> Answer {
+/// A row for each quorum queue that patterns of the line match, if there is something to say of it.
+fn each(
+    ask: &Ask<'_>,
+    names: &[&str],
+    row: impl Fn(&Value) -> Result<Option<Vec<Value>>, Failure>,
+) -> Answer {
     let queues = ask.get("/queues?columns=vhost,name,type,members")?;
     let queues = queues.as_array().into_iter().flatten();
     let (vhosts, names_of) = (pattern(ask, "vhost-pattern")?, pattern(ask, "queue-pattern")?);
@@ -178,14 +270,25 @@ fn each(ask: &Ask<'_>, names: &[&str], row: impl Fn(&Value) -> Vec<Value>) -> An
             && vhosts.is_match(text(queue, "vhost"))
             && names_of.is_match(text(queue, "name"))
     });
-    let row = |queue: &Value| [vec![queue["vhost"].clone(), queue["name"].clone()], row(queue)].concat();
+    let only_errors = ask.line.has("errors-only");
+    let mut rows = Vec::new();
+    for queue in quorum {
+        let Some(told) = row(queue)? else { continue };
+        let is_error = told
+            .last()
+            .and_then(Value::as_str)
+            .is_some_and(|it| it.starts_with("error"));
+        if is_error || !only_errors {
+            rows.push([vec![queue["vhost"].clone(), queue["name"].clone()], told].concat());
+        }
+    }
     Ok(Output::Rows(Rows {
         columns: ["vhost", "name"]
             .iter()
             .chain(names)
             .map(|name| (*name).to_owned())
             .collect(),
-        rows: quorum.map(row).collect(),
+        rows,
         form: Form::default(),
     }))
 }
@@ -193,18 +296,21 @@ fn each(ask: &Ask<'_>, names: &[&str], row: impl Fn(&Value) -> Vec<Value>) -> An
 /// Checkpoints are written whenever they are due: there is nothing to be forced.
 fn checkpoint(ask: &Ask<'_>) -> Answer {
     ask.say("Forcing checkpoint for all matching quorum queues...");
-    each(ask, &["result"], |_| vec!["{ok}".into()])
+    each(ask, &["result"], |_| Ok(Some(vec!["{ok}".into()])))
 }
 
 fn shrink(ask: &Ask<'_>) -> Answer {
     let node = ask.word(0);
     ask.say(format!("Shrinking queues on {node}..."));
-    if !here(ask, node)? {
-        let text = format!("{{:node_not_running, :{node}}}");
-        return Err(Failure::error(UNAVAILABLE, text));
-    }
+    member(ask, node)?;
     each(ask, &["size", "result"], |queue| {
-        let size = queue["members"].as_array().map_or(0, Vec::len);
-        vec![size.into(), "error: the last node cannot be removed".into()]
+        let members = members(queue);
+        match members.contains(&node) {
+            true => Ok(Some(sized(
+                members.len() - 1,
+                changed(ask, queue, "DELETE", "delete", node)?,
+            ))),
+            false => Ok(None),
+        }
     })
 }

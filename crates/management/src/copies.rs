@@ -1,0 +1,80 @@
+//! The copies that nodes have of queues, as all lists and checks tell of them.
+
+use crate::call::Call;
+use broker::{NodeId, QueueKind, QueueSettings, QueueView};
+use model::{DeliveryLimit, Returned};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// All queues that several nodes have.
+pub fn shared<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
+    let queues = call.view.vhosts().flat_map(|vhost| vhost.queues());
+    queues.filter(|queue| queue.is_shared())
+}
+
+/// Adds what RabbitMQ tells of a quorum queue beside what it tells of every queue.
+pub fn describe(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
+    if queue.kind != QueueKind::Quorum {
+        return;
+    }
+    let name = |node: NodeId| call.view.node_name(node);
+    let (leader, members) = match call.api.broker.shared_standing(queue) {
+        Some(standing) => (standing.leader, standing.members),
+        None => {
+            let handle = call.api.broker.queues().get(queue.id);
+            let is_online = handle.is_some_and(|handle| !handle.is_without_owner());
+            (Some(queue.home), vec![(queue.home, is_online)])
+        }
+    };
+    let online = members.iter().filter(|(_, is_online)| *is_online);
+    map.insert("leader".into(), leader.map_or("", name).into());
+    map.insert(
+        "members".into(),
+        members.iter().map(|(node, _)| name(*node)).collect(),
+    );
+    map.insert("online".into(), online.map(|(node, _)| name(*node)).collect());
+    let files = members.iter().map(|(node, _)| (name(*node).to_owned(), 0.into()));
+    map.insert("open_files".into(), Value::Object(files.collect()));
+    if let Some(vhost) = call.view.vhost(&queue.vhost) {
+        let settings = vhost.settings(queue);
+        let limit = match settings.delivery_limit {
+            Some(DeliveryLimit::Returns(limit)) => limit.into(),
+            Some(DeliveryLimit::Unlimited) | None => "unlimited".into(),
+        };
+        map.insert("delivery_limit".into(), limit);
+        map.insert("delayed_retry".into(), delayed_retry(&settings).into());
+    }
+}
+
+fn delayed_retry(settings: &QueueSettings) -> String {
+    let Some(retry) = settings.delayed_retry else {
+        return "disabled".into();
+    };
+    let of = match retry.of {
+        Returned::All => "all",
+        Returned::Failed => "failed",
+        Returned::GivenBack => "returned",
+    };
+    format!("{of} (min: {}ms, max: {}ms)", retry.least_ms, retry.most_ms)
+}
+
+/// Whether too few of the nodes can be reached that have a queue.
+pub fn lacks_majority(call: &Call<'_>, queue: &QueueView) -> bool {
+    call.api.broker.shared_standing(queue).is_some_and(|standing| {
+        let online = standing.members.iter().filter(|(_, is_online)| *is_online);
+        online.count() * 2 <= standing.members.len()
+    })
+}
+
+/// The queues that would have no majority without this node, by the nodes that can be reached.
+pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueView>> {
+    let lost = shared(call).filter(|queue| {
+        let standing = call.api.broker.shared_standing(queue).unwrap_or_default();
+        let others = standing
+            .members
+            .iter()
+            .filter(|(it, is_online)| *is_online && *it != node);
+        standing.members.iter().any(|(it, _)| *it == node) && others.count() * 2 <= standing.members.len()
+    });
+    lost.collect()
+}
