@@ -162,9 +162,9 @@ impl Publisher {
         Ok(target)
     }
 
-    /// True if what met a deduplicating exchange of this node goes on to another node, or to a queue of several. Then it goes into
-    /// the exchange's own queue first, as what other nodes send: the key of a message that is safe nowhere would outlive it, and
-    /// one like it would be taken for a duplicate of what is lost. Where somebody cannot be reached it is refused.
+    /// True if what met a deduplicating exchange of this node goes on to another node, or to a queue of several. Then it goes
+    /// into the exchange's own queue first, as what other nodes send: the key of a message that is safe nowhere would outlive
+    /// it, and one like it would be taken for a duplicate of what is lost. Where somebody cannot be reached it is refused.
     #[cold]
     fn lead_elsewhere(&self, ids: &[QueueId]) -> bool {
         let registry = self.session.broker().queues();
