@@ -16,6 +16,7 @@ import { QueueMessages } from "./browsing";
 import { NUMBER, channelTitle } from "./channels";
 import { ACKS, activity, type ConsumerBody } from "./consumers";
 import { Losses } from "./losses";
+import { Members } from "./members";
 import { GetMessages, PublishMessage } from "./messages";
 import { Features, type QueueBody } from "./queues";
 import { Times } from "./times";
@@ -136,6 +137,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
         </Card>
         <Rules queue={queue} />
       </div>
+      {queue.type === "quorum" && <Members host={host} name={name} />}
       <Card title={`Consumers (${count(queue.consumers)})`}>
         {consumers.length === 0 ? <p class="muted">This queue has no consumers.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
       </Card>
