@@ -141,12 +141,11 @@ pub fn of_queue(call: &Call<'_>, vhost: &str, queue: &str) -> Vec<Value> {
 fn is_active(call: &Call<'_>, consumer: &Consumer) -> Option<bool> {
     let broker = &call.api.broker;
     let queue = call.view.queue(&consumer.vhost, &consumer.queue)?;
+    let own = broker.own_consumer(consumer.id);
     match broker.queues().here(queue.id) {
-        Some(here) => Some(here.status().active? == consumer.id),
-        None => {
-            let own = broker.own_consumer(consumer.id);
-            Some(*actives(call).get(&queue.id.0)? == (own.node.0, own.consumer.0))
-        }
+        // A queue that several nodes have knows the consumers of its own node by other names, too.
+        Some(here) => Some(broker.whose_consumer(queue.id, here.status().active?) == own),
+        None => Some(*actives(call).get(&queue.id.0)? == (own.node.0, own.consumer.0)),
     }
 }
 

@@ -60,21 +60,22 @@ fn delayed_retry(settings: &QueueSettings) -> String {
 
 /// Whether too few of the nodes can be reached that have a queue.
 pub fn lacks_majority(call: &Call<'_>, queue: &QueueView) -> bool {
-    call.api.broker.shared_standing(queue).is_some_and(|standing| {
-        let online = standing.members.iter().filter(|(_, is_online)| *is_online);
-        online.count() * 2 <= standing.members.len()
-    })
+    let standing = call.api.broker.shared_standing(queue);
+    standing.is_some_and(|standing| !is_majority(&standing.voters, None))
 }
 
 /// The queues that would have no majority without this node, by the nodes that can be reached.
 pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueView>> {
     let lost = shared(call).filter(|queue| {
-        let standing = call.api.broker.shared_standing(queue).unwrap_or_default();
-        let others = standing
-            .members
-            .iter()
-            .filter(|(it, is_online)| *is_online && *it != node);
-        standing.members.iter().any(|(it, _)| *it == node) && others.count() * 2 <= standing.members.len()
+        let voters = call.api.broker.shared_standing(queue).unwrap_or_default().voters;
+        voters.iter().any(|(it, _)| *it == node) && !is_majority(&voters, Some(node))
     });
     lost.collect()
+}
+
+fn is_majority(voters: &[(NodeId, bool)], without: Option<NodeId>) -> bool {
+    let there = voters
+        .iter()
+        .filter(|(it, is_online)| *is_online && Some(*it) != without);
+    there.count() * 2 > voters.len()
 }

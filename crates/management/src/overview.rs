@@ -92,7 +92,7 @@ pub fn none(_: &Call<'_>) -> Result<Reply, Refusal> {
 fn rebalance(call: &Call<'_>) -> Result<Reply, Refusal> {
     tracing::info!(
         area = "management",
-        "user '{}' has initiated a queue rebalance: there are no replicated queues, nothing moves",
+        "user '{}' has initiated a queue rebalance: this version moves no leaders",
         call.user.name
     );
     Ok(Reply::empty(204))

@@ -4,7 +4,7 @@ use crate::administration::administrator::Administrator;
 use crate::broker::Broker;
 use crate::queues::group_of;
 use catalog::{NodeId, Queue, Refusal, Request};
-use cluster::MemberId;
+use cluster::{MemberId, Status};
 
 /// How a queue that several nodes have stands, as this node knows.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct SharedStanding {
     pub leader: Option<NodeId>,
     /// The nodes that are to have it, and whether they can be reached.
     pub members: Vec<(NodeId, bool)>,
+    /// Those of them that count for a majority: all of them, where this node has no copy and so does not know.
+    pub voters: Vec<(NodeId, bool)>,
     /// This node's copy, if it has one.
     pub own: Option<OwnCopy>,
 }
@@ -31,33 +33,39 @@ pub struct OwnCopy {
     pub base: u64,
 }
 
-impl Broker {
-    /// How a queue stands that several nodes have; `None` for all others.
-    pub fn shared_standing(&self, queue: &Queue) -> Option<SharedStanding> {
-        if !queue.is_shared() {
-            return None;
-        }
-        let members = queue
-            .members()
-            .map(|it| (it.node, self.topology().reaches(it.node)));
-        let replica = self.queues().copy(queue.id);
-        let leader = replica.as_ref().and_then(|copy| copy.replica()?.leader());
-        Some(SharedStanding {
-            leader: leader.map(|node| NodeId(node.0.into())),
-            members: members.collect(),
-            own: self.own_copy(queue),
-        })
-    }
-
-    fn own_copy(&self, queue: &Queue) -> Option<OwnCopy> {
-        let status = self.groups()?.status(group_of(queue.id))?;
-        Some(OwnCopy {
+impl OwnCopy {
+    fn of(status: &Status) -> Self {
+        Self {
             leads: status.leader == Some(status.me),
             votes: status.members.voters.contains(&status.me),
             term: status.term,
             last: status.last,
             committed: status.committed,
             base: status.base.index,
+        }
+    }
+}
+
+impl Broker {
+    /// How a queue stands that several nodes have; `None` for all others.
+    pub fn shared_standing(&self, queue: &Queue) -> Option<SharedStanding> {
+        if !queue.is_shared() {
+            return None;
+        }
+        let known = |node| (node, self.topology().reaches(node));
+        let members: Vec<_> = queue.members().map(|it| known(it.node)).collect();
+        let replica = self.queues().copy(queue.id);
+        let leader = replica.as_ref().and_then(|copy| copy.replica()?.leader());
+        let status = self.groups().and_then(|groups| groups.status(group_of(queue.id)));
+        let voters = status.as_ref().map(|status| {
+            let voters = status.members.voters.iter();
+            voters.map(|it| known(NodeId(it.node.0.into()))).collect()
+        });
+        Some(SharedStanding {
+            leader: leader.map(|node| NodeId(node.0.into())),
+            voters: voters.unwrap_or_else(|| members.clone()),
+            members,
+            own: status.map(|status| OwnCopy::of(&status)),
         })
     }
 

@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
         "<all | classic | quorum | stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
         rebalance,
     )
-    .about("Rebalances the leaders of replicated queues; there are none, so it moves nothing")
+    .about("Shows how many leaders of replicated queues each node has; it moves none in this version")
     .options(&["vhost-pattern=", "queue-pattern="])
     .of(&[Tool::Queues]),
     Command::new(
@@ -118,14 +118,19 @@ fn rebalance(ask: &Ask<'_>) -> Result<Output, Failure> {
     let answer = ask.call("POST", "/rebalance/queues", None)?;
     ask.accepted(&answer)?;
     ask.note(
-        "No queue has copies on several nodes: classic queues stay where they are, and nothing was moved.",
+        "Nothing was moved: classic queues stay where they are, and leaders of quorum queues move by transfer_leadership.",
     );
-    let nodes = super::nodes(ask)?;
-    Ok(Output::Rows(balance(&nodes)))
+    let (nodes, queues) = (super::nodes(ask)?, ask.get("/queues?columns=type,leader")?);
+    Ok(Output::Rows(balance(&nodes, &queues)))
 }
 
-/// What each node that takes part leads: RabbitMQ's table, and in it nothing.
-fn balance(nodes: &[Value]) -> Rows {
+/// What each node that takes part leads: RabbitMQ's table.
+fn balance(nodes: &[Value], queues: &Value) -> Rows {
+    let leads = |node: &Value| {
+        let queues = queues.as_array().into_iter().flatten();
+        let led = queues.filter(|queue| queue["type"] == "quorum" && queue["leader"] == node["name"]);
+        led.count()
+    };
     let take_part = |node: &&Value| node["running"] == json!(true) && node["being_drained"] != json!(true);
     let columns = [
         "Node name",
@@ -133,7 +138,7 @@ fn balance(nodes: &[Value]) -> Rows {
         "Number of replicated classic queues",
         "Number of stream queues",
     ];
-    let row = |node: &Value| vec![node["name"].clone(), 0.into(), 0.into(), 0.into()];
+    let row = |node: &Value| vec![node["name"].clone(), leads(node).into(), 0.into(), 0.into()];
     Rows {
         columns: columns.map(str::to_owned).into(),
         rows: nodes.iter().filter(take_part).map(row).collect(),
@@ -186,14 +191,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rebalance_lists_the_nodes_that_take_part_and_nothing_that_they_lead() {
+    fn a_rebalance_lists_the_nodes_that_take_part_and_what_they_lead() {
         let nodes = [
             json!({"name": "rabbit@a", "running": true, "being_drained": false}),
             json!({"name": "rabbit@b", "running": true, "being_drained": true}),
             json!({"name": "rabbit@c", "running": false}),
         ];
-        let rows = balance(&nodes);
-        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 0.into(), 0.into(), 0.into()]]);
+        let queues = json!([
+            {"type": "quorum", "leader": "rabbit@a"},
+            {"type": "quorum", "leader": "rabbit@b"},
+            {"type": "classic"},
+        ]);
+        let rows = balance(&nodes, &queues);
+        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 1.into(), 0.into(), 0.into()]]);
         assert_eq!(rows.columns.len(), rows.rows[0].len());
     }
 

@@ -1,8 +1,6 @@
 //! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
-use super::absent::{
-    Answer, filled, is_positive, known_columns, member, membership, nothing, strategy, table,
-};
+use super::absent::{Answer, filled, is_positive, known_columns, member, membership, strategy, table};
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
@@ -51,11 +49,8 @@ pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <queue> <node>"; "Moves the leader of a quorum queue";
         [] transfer;
     [Tool::Queues, Diagnostics] Operations "check_if_new_quorum_queue_replicas_have_finished_initial_sync" 0 0 "";
-        "Fails while this node has promotable replicas of quorum queues; it has none";
-        [] |ask| {
-            nothing(ask, "Checking if node {node} runs promotable replicas of any queues ...")?;
-            Ok(Output::text(filled(ask, "Node {node} reported no queues with promotable replicas")))
-        };
+        "Fails while this node has promotable replicas of quorum queues";
+        [] finished_sync;
 };
 
 const STATUS: &[Column] = known_columns!(
@@ -111,6 +106,41 @@ fn add_member(ask: &Ask<'_>) -> Answer {
 fn delete_member(ask: &Ask<'_>) -> Answer {
     of_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...")?;
     change(ask, "DELETE", "replicas/delete")
+}
+
+fn finished_sync(ask: &Ask<'_>) -> Answer {
+    let node = ask.node();
+    ask.say(filled(
+        ask,
+        "Checking if node {node} runs promotable replicas of any queues ...",
+    ));
+    let queues =
+        ask.get("/queues?columns=type,vhost,name,members&disable_stats=true&enable_queue_totals=true")?;
+    let queues = queues.as_array().into_iter().flatten();
+    let here = queues.filter(|queue| {
+        let members = queue["members"].as_array();
+        text(queue, "type") == "quorum" && members.is_some_and(|them| them.iter().any(|it| it == &*node))
+    });
+    let mut lines = Vec::new();
+    for queue in here {
+        let (vhost, name) = (text(queue, "vhost"), text(queue, "name"));
+        let path = format!("/queues/quorum/{}/{}/status", encode(vhost), encode(name));
+        let rows = ask.get(&path)?;
+        let own = rows.as_array().into_iter().flatten();
+        let mut own = own.filter(|row| text(row, "Node Name") == node);
+        if own.any(|row| text(row, "Membership") == "promotable") {
+            lines.push(format!(
+                "queue '{name}' in virtual host '{vhost}' has a promotable replica on node {node}"
+            ));
+        }
+    }
+    match lines.is_empty() {
+        true => {
+            let text = "Node {node} reported no queues with promotable replicas";
+            Ok(Output::text(filled(ask, text)))
+        }
+        false => Err(Failure::error(UNAVAILABLE, lines.join("\n"))),
+    }
 }
 
 /// Changes the queue's members by the node that the line names.
