@@ -124,6 +124,11 @@ impl<M: Replicated> Hosted<M> {
         self.let_go(host);
     }
 
+    /// The member is given up: nothing of it is in the way of another one of the group.
+    pub fn give_up(&self) {
+        self.lock().transfers.close();
+    }
+
     /// What its next machines are made with. The one that there is, is set by a request.
     pub fn set(&self, settings: M::Settings) {
         self.lock().settings = settings;

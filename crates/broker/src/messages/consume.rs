@@ -4,7 +4,7 @@ use crate::broker::replies::ReplyAddress;
 use crate::clients::outbox::{ChannelId, Question};
 use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Reply};
-use crate::queues::Handle;
+use crate::queues::{Handle, Queue};
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
 use catalog::{QueueKind, Refusal};
@@ -76,8 +76,16 @@ pub struct Subscription {
     question: Question,
     outlet: Outlet,
     node: Arc<Node>,
-    /// What operators see of it.
-    shown: Option<(Arc<Consumer>, Arc<stats::Channel>)>,
+    shown: Option<Shown>,
+}
+
+/// What operators see of a consumer, and where.
+#[derive(Debug)]
+struct Shown {
+    consumer: Arc<Consumer>,
+    channel: Arc<stats::Channel>,
+    /// What this node has of the queue.
+    copy: Option<Arc<Queue>>,
 }
 
 impl Subscription {
@@ -107,11 +115,16 @@ impl Subscription {
             connection: details.channel.connection().clone(),
             channel: details.channel.number,
         };
-        let shown = consumer.enter(details.channel);
-        if let Some(queue) = queue.here() {
-            queue.consumer_came(shown.0.clone());
+        let (consumer, channel) = consumer.enter(details.channel);
+        let copy = queue.copy().cloned();
+        if let Some(queue) = &copy {
+            queue.consumer_came(consumer.clone());
         }
-        self.shown = Some(shown);
+        self.shown = Some(Shown {
+            consumer,
+            channel,
+            copy,
+        });
     }
 
     /// What [`Session::consuming`] makes something of has this name.
@@ -184,10 +197,10 @@ impl std::fmt::Debug for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some((consumer, channel)) = &self.shown {
-            consumer.leave(channel);
-            if let Some(queue) = self.queue.queue.here() {
-                queue.consumer_went(consumer);
+        if let Some(shown) = &self.shown {
+            shown.consumer.leave(&shown.channel);
+            if let Some(queue) = &shown.copy {
+                queue.consumer_went(&shown.consumer);
             }
         }
     }

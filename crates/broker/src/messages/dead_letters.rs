@@ -140,6 +140,7 @@ struct Sent {
 struct Open {
     queue: Arc<Queue>,
     ticket: u64,
+    term: u64,
     unread: Ranges,
     /// What could not be read just now, or has not arrived as its target could not be reached: it is tried again.
     failed: Ranges,
@@ -261,10 +262,10 @@ impl Publishing {
         let number = self.next;
         self.next += 1;
         // One is missing until all are on their way.
-        let (queue, ticket) = (letters.queue.clone(), letters.ticket);
         let open = Open {
-            queue,
-            ticket,
+            queue: letters.queue.clone(),
+            ticket: letters.ticket,
+            term: letters.term,
             unread: Ranges::new(),
             failed: Ranges::new(),
             keeps: letters.to.at_least_once && letters.stays(),
@@ -600,11 +601,13 @@ impl Open {
 
     /// All have arrived where they went.
     fn finish(self) {
-        self.queue.submit(Request::FinishDeadLetters {
+        let finished = Request::FinishDeadLetters {
             ticket: self.ticket,
             unread: self.unread,
             failed: self.failed,
-        });
+        };
+        // Whoever has come to decide since has other words for its own ones, and has these again.
+        self.queue.submit_in(self.term, vec![finished]);
     }
 }
 

@@ -11,8 +11,10 @@ use std::sync::Arc;
 pub struct DeadLetters {
     /// The queue that they died in.
     pub queue: Arc<Queue>,
-    /// The queue's word for them.
+    /// The queue's word for them, which means these for as long as the same node decides.
     pub ticket: u64,
+    /// In which term that is, if several nodes have the queue.
+    pub term: u64,
     /// Where they go.
     pub to: Arc<DeadLetterTo>,
     /// Why they died.

@@ -23,12 +23,15 @@ pub enum Handle {
 }
 
 /// A queue that several nodes have. Clients of all of them reach it in one way, whoever leads it.
+#[derive(Clone)]
 pub struct Shared {
     pub known: Arc<catalog::Queue>,
     /// The way to whoever leads it; nobody's, before this node has joined the others.
     pub remote: Option<Arc<dyn Remote>>,
     /// This node's copy, if it has one.
     pub replica: Option<Arc<Queue>>,
+    /// The copy of this life is damaged, and is never opened again.
+    pub damaged: Option<u32>,
 }
 
 impl Shared {

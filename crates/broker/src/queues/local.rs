@@ -276,7 +276,7 @@ impl Queue {
 
     /// The same for what nodes say, whose sessions are of this term. False if this node does not decide in that any more: then
     /// nothing comes of it.
-    pub(super) fn submit_in(self: &Arc<Self>, term: u64, requests: Requests) -> bool {
+    pub(crate) fn submit_in(self: &Arc<Self>, term: u64, requests: Requests) -> bool {
         match self.replica() {
             Some(replica) => replica.submit_in(self, term, requests),
             None => {

@@ -60,6 +60,17 @@ impl Registry {
         shared.collect()
     }
 
+    /// Something else is so of a queue that several nodes have. False if it is deleted.
+    pub fn change(&self, id: QueueId, change: impl FnOnce(&mut Shared)) -> bool {
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(Handle::Shared(shared)) = handles.get_mut(&id) else {
+            return false;
+        };
+        change(Arc::make_mut(shared));
+        self.removals.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
     /// What this node has of the queue, whoever decides.
     pub fn copy(&self, id: QueueId) -> Option<Arc<Queue>> {
         let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);

@@ -109,11 +109,12 @@ impl Turns<Classic<Ends>> for Follower {
 
     fn released(&self) {
         let Some(queue) = self.queue.upgrade() else { return };
-        let actions = std::mem::take(&mut *self.actions());
-        queue.carry_out(actions);
+        // Whoever leads from now on has its settings before anything is due.
         if self.moved.swap(false, Ordering::SeqCst) {
             queue.events().led(&queue);
         }
+        let actions = std::mem::take(&mut *self.actions());
+        queue.carry_out(actions);
     }
 }
 
@@ -156,6 +157,11 @@ impl Replica {
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.hosted.segments()
+    }
+
+    /// The member is given up.
+    pub fn give_up(&self) {
+        self.hosted.give_up();
     }
 
     /// New settings are in force.

@@ -14,9 +14,12 @@ pub(super) fn restore(topology: &Topology, mut found: BTreeMap<u64, Found>) {
     let (mut queues, mut starting) = (Vec::new(), Vec::<Result<StartingReplica, _>>::new());
     for known in all.filter(|known| known.is_shared()) {
         let group = group_of(known.id);
-        let of_group = found.remove(&group.0).unwrap_or_default();
-        let settings = view.settings(known);
-        let begun = topology.begin_replica(known, settings.clone(), of_group);
+        let of_group = found.remove(&group.0);
+        let (had_any, settings) = (of_group.is_some(), view.settings(known));
+        let begun = topology.begin_replica(known, settings.clone(), of_group.unwrap_or_default());
+        if had_any && begun.is_none() {
+            forget(topology, group.0);
+        }
         queues.push((known, settings, begun.is_some()));
         starting.extend(begun);
     }

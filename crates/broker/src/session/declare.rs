@@ -548,10 +548,10 @@ impl Broker {
         }
     }
 
-    /// A queue of this node has consumers.
+    /// A queue of this node has consumers, or another node leads it by now, which knows.
     fn is_in_use(&self, id: QueueId) -> bool {
-        let queue = self.queues().all().into_iter().find(|queue| queue.id == id);
-        queue.is_some_and(|queue| queue.status().consumers > 0)
+        let queue = self.queues().copy(id);
+        queue.is_some_and(|queue| !queue.is_led_here() || queue.status().consumers > 0)
     }
 }
 

@@ -77,7 +77,7 @@ impl Topology {
                     self.count(&known, |churn| &churn.queues_created);
                     if known.is_shared() {
                         let settings = view.settings(&known);
-                        let starting = self.begin_replica(&known, settings.clone(), Found::default());
+                        let starting = self.begin_replica(&known, settings.clone(), Found::of_another());
                         self.start_shared(&known, &settings, starting);
                         self.lead_new(&known);
                         continue;
@@ -95,7 +95,7 @@ impl Topology {
                         }
                     }
                 }
-                Order::Follow(known) => self.follow_members(&known, &view.settings(&known)),
+                Order::Follow(known) => self.follow_members(&known),
                 Order::Stop(known) => {
                     if self.caches.remove(known.id) {
                         self.node.log.forget(JournalOf::Cache(known.id).id());

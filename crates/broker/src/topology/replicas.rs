@@ -1,14 +1,13 @@
 //! Queues that several nodes have: this node's copies of them, and their handles.
 
 use super::Topology;
-use crate::groups::membership::steps_to;
-use crate::groups::{Found, Identity, NodeGroups, NotOpened, Starting, handover};
+use crate::groups::{Found, Identity, NodeGroups, NotOpened, Starting, handover, member_journal};
 use crate::node::ends::Ends;
 use crate::queues::{
     Follower, Handle, Queue, QueueJournal, QueueType, Replica, Shared, group_of, queue_type,
 };
 use catalog::Member;
-use cluster::{MemberId, Membership, NodeId};
+use cluster::{MemberId, Membership, NodeId, Step};
 use model::{QueueId, QueueSettings};
 use queue::Request;
 use queue::fifo::Classic;
@@ -25,6 +24,26 @@ fn member_id(member: Member) -> Option<MemberId> {
         node: NodeId(u32::try_from(member.node.0).ok()?),
         life: member.life,
     })
+}
+
+/// What is to be changed in a group so that these are its members, each of it one change, of which any may be impossible
+/// just now. New members have everything before others go, so that there are never fewer copies than there are to be; but one
+/// whose node cannot be reached helps nobody, and of one node there is never more than one.
+fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeId) -> bool) -> Vec<Step> {
+    let is_there = |member: &MemberId| members.members().any(|it| it == *member);
+    let gone = members.members().filter(|member| !wanted.contains(member));
+    let (replaced, gone): (Vec<_>, Vec<_>) =
+        gone.partition(|it| wanted.iter().any(|new| new.node == it.node));
+    let learners = members.learners.iter().filter(|member| wanted.contains(member));
+    let new = wanted.iter().filter(|member| !is_there(member));
+    let all_vote = wanted.iter().all(|member| members.voters.contains(member));
+    let gone = gone.into_iter().filter(|it| all_vote || !is_reached(it.node));
+    let first = replaced.into_iter().map(Step::Remove);
+    first
+        .chain(learners.map(|member| Step::Voter(*member)))
+        .chain(new.map(|member| Step::Learner(*member)))
+        .chain(gone.map(Step::Remove))
+        .collect()
 }
 
 impl Topology {
@@ -64,51 +83,57 @@ impl Topology {
         settings: &QueueSettings,
         starting: Option<Result<StartingReplica, NotOpened>>,
     ) {
+        let wanted = starting.is_some();
         let replica = queue_type(known.kind).zip(starting);
         let replica = replica.and_then(|(made, starting)| self.open_replica(known, made, settings, starting));
-        let remote = self.peers.get().and_then(|peers| peers.follow());
+        let life = known.last_member(self.own_node()).map(|it| it.life);
         self.registry.insert(Handle::Shared(Arc::new(Shared {
             known: known.clone(),
-            remote,
+            remote: None,
+            damaged: life.filter(|_| wanted && replica.is_none()),
             replica: replica.clone(),
         })));
-        // It may lead by now.
-        if let Some((queue, peers)) = replica.zip(self.peers.get()) {
-            peers.led(&queue);
+        // Whoever joins the others looks for what was there before.
+        if let Some(peers) = self.peers.get() {
+            let remote = peers.follow();
+            self.registry.change(known.id, |shared| shared.remote = remote);
+            // It may lead by now.
+            replica.iter().for_each(|queue| peers.led(queue));
         }
         self.unsettled().insert(known.id);
     }
 
-    /// Other nodes have copies of the queue than before, as the catalog knows it: this one begins one, or waits until the
-    /// others do without it.
-    pub(super) fn follow_members(&self, known: &Arc<catalog::Queue>, settings: &QueueSettings) {
-        let Some(Handle::Shared(shared)) = self.registry.get(known.id) else {
-            return;
-        };
-        let mut replica = shared.replica.clone();
-        let wanted = known.member(self.own_node());
-        if let Some((wanted, queue)) = wanted.zip(replica.as_ref())
-            && queue.replica().is_some_and(|it| it.life() != wanted.life)
-        {
-            self.give_up(queue);
-            replica = None;
-        }
-        if wanted.is_some() && replica.is_none() {
-            let found = match shared.replica.is_some() {
-                true => Found::of_another(),
-                false => Found::default(),
-            };
-            let starting = self.begin_replica(known, settings.clone(), found);
-            let starting = queue_type(known.kind).zip(starting);
-            replica =
-                starting.and_then(|(made, starting)| self.open_replica(known, made, settings, starting));
-        }
-        self.registry.replace(Handle::Shared(Arc::new(Shared {
-            known: known.clone(),
-            remote: shared.remote.clone(),
-            replica,
-        })));
+    /// Other nodes have copies of the queue than before, as the catalog knows it. What follows from that the next tick does.
+    pub(super) fn follow_members(&self, known: &Arc<catalog::Queue>) {
+        self.registry
+            .change(known.id, |shared| shared.known = known.clone());
         self.unsettled().insert(known.id);
+    }
+
+    /// Begins the copy that this node is to have and has not. Nothing counts of what it may have of an earlier life; one that is
+    /// damaged is never opened again, for it would have promised what it does not know any more.
+    fn begin_copy(&self, shared: &Shared, life: u32) {
+        let known = &shared.known;
+        let view = self.view();
+        if let (Some(groups), true) = (self.groups(), life > 0) {
+            let group = group_of(known.id);
+            handover::renounce(groups, group, Some(member_journal(group)));
+        }
+        let settings = view.settings(known);
+        let starting = self.begin_replica(known, settings.clone(), Found::of_another());
+        let starting = queue_type(known.kind).zip(starting);
+        let replica =
+            starting.and_then(|(made, starting)| self.open_replica(known, made, &settings, starting));
+        let opened = replica.clone();
+        let is_there = self.registry.change(known.id, |shared| {
+            shared.damaged = replica.is_none().then_some(life);
+            shared.replica = replica;
+        });
+        match opened {
+            Some(queue) if !is_there => self.give_up(&queue),
+            Some(queue) => self.led(&queue),
+            None => {}
+        }
     }
 
     /// This node's copy is of no use any more.
@@ -116,6 +141,7 @@ impl Topology {
         if let Some(groups) = self.groups() {
             queue.retire();
             handover::renounce(groups, group_of(queue.id), Some(queue.segments()));
+            queue.replica().into_iter().for_each(Replica::give_up);
         }
     }
 
@@ -123,7 +149,8 @@ impl Topology {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A tick of the clock: groups of queues get the members that they are to have, one change after the other.
+    /// A tick of the clock: this node begins and gives up copies as it is to have them, and groups that it leads get the members
+    /// that they are to have, one change after the other. Nobody else does any of that.
     pub(crate) fn settle(&self) {
         let due = std::mem::take(&mut *self.unsettled());
         let left = due.into_iter().filter(|id| !self.is_settled(*id));
@@ -136,30 +163,35 @@ impl Topology {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
             return true;
         };
-        let Some(queue) = &shared.replica else { return true };
-        let (known, status) = (&shared.known, groups.status(group_of(id)));
-        let stays = known.member(self.own_node()).is_some();
-        if !stays && status.as_ref().is_none_or(|status| status.is_removed) {
-            self.give_up(queue);
-            self.registry.replace(Handle::Shared(Arc::new(Shared {
-                known: known.clone(),
-                remote: shared.remote.clone(),
-                replica: None,
-            })));
+        let wanted = shared.known.member(self.own_node());
+        let Some(queue) = &shared.replica else {
+            if let Some(wanted) = wanted.filter(|it| shared.damaged != Some(it.life)) {
+                self.begin_copy(&shared, wanted.life);
+            }
             return true;
+        };
+        let life = queue.replica().map(Replica::life);
+        let status = groups.status(group_of(id));
+        let is_gone = status.as_ref().is_none_or(|status| status.is_removed);
+        if wanted.is_some_and(|it| Some(it.life) != life) || wanted.is_none() && is_gone {
+            self.give_up(queue);
+            self.registry.change(id, |shared| shared.replica = None);
+            // The next tick begins another one, if there is to be one.
+            return wanted.is_none();
         }
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
-            return stays;
+            return wanted.is_some();
         };
-        let wanted: Vec<MemberId> = known.members().filter_map(member_id).collect();
-        let steps = steps_to(&wanted, &status.members);
+        let members: Vec<MemberId> = shared.known.members().filter_map(member_id).collect();
+        let is_reached = |node: NodeId| self.reaches(catalog::NodeId(node.0.into()));
+        let steps = steps_to(&members, &status.members, is_reached);
         for step in &steps {
             if groups.change(group_of(id), &[*step]).is_ok() {
                 tracing::info!(area = "groups", "{queue:?}: members of its group: {step:?}");
                 break;
             }
         }
-        steps.is_empty() && stays
+        steps.is_empty() && wanted.is_some()
     }
 
     fn open_replica(
@@ -213,11 +245,9 @@ impl Topology {
     pub(super) fn reach_shared(&self) {
         let Some(peers) = self.peers.get() else { return };
         for shared in self.registry.shared() {
-            self.registry.replace(Handle::Shared(Arc::new(Shared {
-                known: shared.known.clone(),
-                remote: peers.follow(),
-                replica: shared.replica.clone(),
-            })));
+            let remote = peers.follow();
+            self.registry
+                .change(shared.known.id, |shared| shared.remote = remote);
         }
         for queue in self.registry.copies() {
             peers.led(&queue);
@@ -230,5 +260,89 @@ impl Topology {
         if let Some(peers) = self.peers.get() {
             peers.led(queue);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(node: u32, life: u32) -> MemberId {
+        MemberId {
+            node: NodeId(node),
+            life,
+        }
+    }
+
+    /// Takes one step after the other, as a leader does, until there are none. What it did, and the fewest voters meanwhile.
+    fn all_steps(wanted: &[MemberId], members: &mut Membership, cut_off: &[u32]) -> (Vec<Step>, usize) {
+        let (mut taken, mut fewest) = (Vec::new(), members.voters.len());
+        let next = |members: &Membership| {
+            let steps = steps_to(wanted, members, |node| !cut_off.contains(&node.0));
+            steps.first().copied()
+        };
+        while let Some(step) = next(members) {
+            match step {
+                Step::Learner(member) => members.learners.push(member),
+                Step::Voter(member) => {
+                    assert!(members.learners.contains(&member), "{member:?} votes at once");
+                    members.learners.retain(|it| *it != member);
+                    members.voters.push(member);
+                    members.voters.sort();
+                }
+                Step::Remove(member) => {
+                    members.learners.retain(|it| *it != member);
+                    members.voters.retain(|it| *it != member);
+                }
+            }
+            fewest = fewest.min(members.voters.len());
+            taken.push(step);
+            assert!(taken.len() < 20, "it comes to no end: {taken:?}");
+        }
+        (taken, fewest)
+    }
+
+    fn of(voters: &[MemberId]) -> Membership {
+        Membership {
+            voters: voters.iter().copied().collect(),
+            ..Membership::default()
+        }
+    }
+
+    #[test]
+    fn a_new_member_votes_before_the_one_in_whose_place_it_comes_goes() {
+        let mut members = of(&[id(1, 0), id(2, 0), id(3, 0)]);
+        let wanted = [id(1, 0), id(2, 0), id(4, 0)];
+        let (taken, fewest) = all_steps(&wanted, &mut members, &[]);
+        let expected = [
+            Step::Learner(id(4, 0)),
+            Step::Voter(id(4, 0)),
+            Step::Remove(id(3, 0)),
+        ];
+        assert_eq!((taken, fewest), (expected.to_vec(), 3));
+        assert_eq!(members, of(&wanted));
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_reached_may_go_though_the_new_one_cannot_come() {
+        let mut members = of(&[id(1, 0), id(2, 0), id(3, 0)]);
+        let steps = steps_to(&[id(1, 0), id(2, 0), id(4, 0)], &members, |node| node.0 != 3);
+        assert!(steps.contains(&Step::Remove(id(3, 0))), "{steps:?}");
+        all_steps(&[id(1, 0), id(2, 0), id(4, 0)], &mut members, &[3]);
+        assert_eq!(members, of(&[id(1, 0), id(2, 0), id(4, 0)]));
+    }
+
+    #[test]
+    fn of_a_node_there_is_never_more_than_one_member() {
+        let mut members = of(&[id(1, 0), id(2, 0), id(3, 0)]);
+        let wanted = [id(1, 0), id(2, 0), id(3, 1)];
+        let (taken, _) = all_steps(&wanted, &mut members, &[]);
+        let expected = [
+            Step::Remove(id(3, 0)),
+            Step::Learner(id(3, 1)),
+            Step::Voter(id(3, 1)),
+        ];
+        assert_eq!(taken, expected);
+        assert_eq!(members, of(&wanted));
     }
 }

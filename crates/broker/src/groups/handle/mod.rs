@@ -218,6 +218,11 @@ impl<E: Ends> Handle<E> {
         self.link.as_ref().is_some_and(|link| link.opening.is_none())
     }
 
+    /// True if a session is asked for.
+    pub fn is_opening(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.opening.is_some())
+    }
+
     /// True if the leader knows what everybody here has.
     #[cfg(test)]
     fn is_settled(&self) -> bool {

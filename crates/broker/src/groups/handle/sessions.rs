@@ -264,7 +264,9 @@ impl Sessions {
 
     /// True if no node has anything to do with the queue.
     pub fn are_over(&self) -> bool {
-        self.peers.is_empty() && self.ended.is_empty() && self.awaited.is_empty() && self.asked.is_empty()
+        // A node that is not heard of asks by itself once it is.
+        let asks_nobody = self.asked.keys().all(|node| self.silent.contains_key(node));
+        self.peers.is_empty() && self.ended.is_empty() && self.awaited.is_empty() && asks_nobody
     }
 
     /// Whose consumer it is that the queue's machine knows by this name.

@@ -49,11 +49,6 @@ pub fn next_steps(view: &View, members: &Membership) -> Vec<Step> {
     let wanted: Vec<MemberId> = known
         .filter_map(|(node, _)| Some(MemberId::first(NodeId(node.0.try_into().ok()?))))
         .collect();
-    steps_to(&wanted, members)
-}
-
-/// The same for any group that is to have these members and no others.
-pub fn steps_to(wanted: &[MemberId], members: &Membership) -> Vec<Step> {
     let is_there = |member: &MemberId| members.members().any(|it| it == *member);
     let gone = members.members().filter(|member| !wanted.contains(member));
     let new = wanted.iter().filter(|member| !is_there(member));

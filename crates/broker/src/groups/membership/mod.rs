@@ -12,7 +12,7 @@ mod ticker;
 
 pub use admission::{Applicant, NotAdmitted, admit};
 pub use cluster_file::{ClusterFile, ClusterFileError, Stage};
-pub use list::{Peer, drained, next_steps, peers, steps_to};
+pub use list::{Peer, drained, next_steps, peers};
 pub use store::ClusterStore;
 pub use ticker::Ticker;
 

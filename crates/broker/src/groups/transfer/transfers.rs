@@ -74,6 +74,7 @@ pub struct Transfers {
     /// It is one of the few of the node that may fetch.
     may: bool,
     ticks: bool,
+    closed: bool,
     /// Ticks until it begins anew, or goes on.
     hold: u32,
 }
@@ -94,6 +95,7 @@ impl Transfers {
             storing: 0,
             may: false,
             ticks: false,
+            closed: false,
             hold: 0,
         }
     }
@@ -189,13 +191,21 @@ impl Transfers {
         }
     }
 
+    /// The member is given up: what it has fetched is of no use, and another one of the group may ask for ticks from now on.
+    pub fn close(&mut self) {
+        if !std::mem::replace(&mut self.closed, true) {
+            self.leave();
+            self.groups.ticks(self.group, false);
+        }
+    }
+
     /// Has itself told of ticks as long as it needs to be.
     pub fn heed_ticks(&mut self) {
         let wants = self.fetch.is_busy()
             || self.wanted.is_some()
             || !self.lacking.is_empty()
             || !self.answers.is_idle();
-        if self.ticks != wants {
+        if self.ticks != wants && !self.closed {
             self.ticks = wants;
             self.groups.ticks(self.group, wants);
         }
@@ -227,7 +237,6 @@ impl Transfers {
 
 impl Drop for Transfers {
     fn drop(&mut self) {
-        self.leave();
-        self.groups.ticks(self.group, false);
+        self.close();
     }
 }

@@ -6,8 +6,8 @@ use crate::clients::outbox::Event;
 use crate::clients::pressure::Release;
 use crate::node::ends::{Ends, Reply};
 use crate::node::promise::{Kept, Promise};
-use crate::queues::DeadLetters;
 use crate::queues::host::Turned;
+use crate::queues::{DeadLetters, Replica};
 use crate::stats::Count;
 use model::Ranges;
 use model::words::counted_are;
@@ -137,6 +137,7 @@ impl Queue {
                 self.events.dead_letters(DeadLetters {
                     queue: self.clone(),
                     ticket,
+                    term: self.replica().and_then(Replica::term).unwrap_or(0),
                     to,
                     reason,
                     pieces,

@@ -74,17 +74,32 @@ struct Search {
     ticks: u32,
 }
 
-/// Without a session, another member is asked after so many ticks.
+/// Without a session, another member is asked after so many ticks, or after so many if one was asked and says nothing.
 const ASKS_NEXT_AFTER: u32 = 5;
+const ANSWERS_WITHIN: u32 = 12;
 
 impl Search {
-    /// A tick of the clock. Whom to ask now.
-    fn tick(&mut self, is_open: bool, queue: impl FnOnce() -> Option<SharedQueue>) -> Option<NodeId> {
-        self.ticks = if is_open { 0 } else { self.ticks + 1 };
-        if self.ticks == 0 || !self.ticks.is_multiple_of(ASKS_NEXT_AFTER) {
+    /// Whom to ask now. Nobody else is asked while there is a session, or for as long as an answer may be waited for.
+    fn next(
+        &mut self,
+        is_open: bool,
+        is_opening: bool,
+        ticks: bool,
+        queue: impl FnOnce() -> Option<SharedQueue>,
+    ) -> Option<NodeId> {
+        self.ticks = if is_open { 0 } else { self.ticks + u32::from(ticks) };
+        let after = if is_opening {
+            ANSWERS_WITHIN
+        } else {
+            ASKS_NEXT_AFTER
+        };
+        if is_open || ticks && !self.ticks.is_multiple_of(after) {
             return None;
         }
-        let members = queue()?.members;
+        let SharedQueue { members, leader, .. } = queue()?;
+        if leader.is_some() {
+            return leader;
+        }
         self.asked += 1;
         members.get(self.asked % members.len().max(1)).copied()
     }
@@ -128,10 +143,12 @@ impl Away {
         self.turned.turn(|inner, brought| {
             for one in brought {
                 let mut orders = Orders::default();
-                if matches!(one, Brought::Tick) {
-                    inner.look_for_leader(|| here.existing.upgrade()?.shared(self.id));
-                }
+                let ticks = matches!(one, Brought::Tick);
+                let comes_up = matches!(one, Brought::Up(_));
                 inner.take(one, &mut orders);
+                if ticks || comes_up {
+                    inner.look_for_leader(ticks, || here.existing.upgrade()?.shared(self.id));
+                }
                 inner.obey(orders);
             }
             self.say(inner, here);
@@ -240,11 +257,12 @@ impl Inner {
         }
     }
 
-    /// A tick of the clock: a queue of several nodes that nobody seems to lead is looked for on one after the other.
-    fn look_for_leader(&mut self, queue: impl FnOnce() -> Option<SharedQueue>) {
-        let is_open = self.handle.is_open();
+    /// With a tick of the clock, and when a node can be spoken to again: a queue of several nodes is asked for where it is
+    /// led, as far as this node knows, or on one member after the other.
+    fn look_for_leader(&mut self, ticks: bool, queue: impl FnOnce() -> Option<SharedQueue>) {
+        let (is_open, is_opening) = (self.handle.is_open(), self.handle.is_opening());
         if let Place::Members(search) = &mut self.place
-            && let Some(next) = search.tick(is_open, queue)
+            && let Some(next) = search.next(is_open, is_opening, ticks, queue)
         {
             self.handle.leads(Some(next));
         }

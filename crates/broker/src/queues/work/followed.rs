@@ -7,6 +7,7 @@ use super::{Here, Work};
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, ToNode};
+use crate::node::ends::Receipt;
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
 use model::QueueId;
@@ -70,7 +71,15 @@ impl Followed {
     fn begin(&self, id: QueueId, request: Request) {
         let existing = self.here.existing.upgrade();
         let Some(queue) = existing.and_then(|existing| existing.shared(id)) else {
-            return Handle::decline(request);
+            // It was deleted just now: what is published to it goes nowhere, as on one node.
+            return match request {
+                Request::Enqueue { receipt, .. } => {
+                    if let Some((outbox, event)) = receipt.map(Receipt::into_confirm) {
+                        outbox.send(event);
+                    }
+                }
+                other => Handle::decline(other),
+            };
         };
         let new = || {
             let leader = queue.leader.map(|leader| Brought::Leads(Some(leader)));
@@ -97,6 +106,9 @@ impl Remote for Followed {
 
     fn deleted(&self, queue: QueueId) {
         let _ = self.handles.bring(queue, Brought::Deleted);
+        if let Some(work) = self.work.upgrade() {
+            work.leads_no_more(queue);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::queues::Queue;
 use model::{Incarnation, QueueId};
+use queue::Request;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,16 +20,34 @@ const KNOWS_ALL_AFTER: u32 = 20;
 /// What this node leads.
 #[derive(Debug, Default)]
 pub(super) struct Leading {
-    /// The term for which nodes have been asked what they have.
-    asked: Mutex<BTreeMap<QueueId, u64>>,
+    /// How far sessions have come.
+    begun: Mutex<BTreeMap<QueueId, Begun>>,
     /// Those that wait until it is known whom to ask.
     waiting: Mutex<BTreeSet<QueueId>>,
     ticks: AtomicU32,
 }
 
+/// The sessions of a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// They are being made: nobody else makes some.
+    Soon(u64),
+    /// They were made, and the machine knows whom it waits for. If they are let go of, those who had anything of the queue have
+    /// let go of it before.
+    Once(u64),
+}
+
+impl Begun {
+    fn term(self) -> u64 {
+        match self {
+            Self::Soon(term) | Self::Once(term) => term,
+        }
+    }
+}
+
 impl Leading {
-    fn asked(&self) -> MutexGuard<'_, BTreeMap<QueueId, u64>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn begun(&self) -> MutexGuard<'_, BTreeMap<QueueId, Begun>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeSet<QueueId>> {
@@ -40,31 +59,71 @@ impl Work {
     /// Of a queue of which this node has a copy, another one leads than before, or none does.
     pub(super) fn led(&self, queue: &Arc<Queue>) {
         let Some(replica) = queue.replica() else { return };
-        let term = replica.term();
-        if let Some(served) = self.served_of(queue.id).filter(|it| Some(it.term()) != term) {
-            served.end();
-            served.knock();
+        loop {
+            let term = replica.term();
+            if let Some(served) = self.served_of(queue.id)
+                && term.is_none_or(|term| served.term() < term)
+            {
+                served.end();
+                served.knock();
+            }
+            match term {
+                Some(term) if !queue.is_retired() => self.lead(queue, term),
+                _ => self.leads_no_more(queue.id),
+            }
+            self.followed.led(queue.id, replica.leader());
+            // Another thread may have been told of a later term meanwhile, and undone by this one.
+            if replica.term() == term {
+                return;
+            }
         }
-        match term {
-            Some(term) if !queue.is_retired() => self.lead(queue, term),
-            _ => drop(self.leading.asked().remove(&queue.id)),
-        }
-        self.followed.led(queue.id, replica.leader());
+    }
+
+    /// The queue is deleted.
+    pub(super) fn leads_no_more(&self, queue: QueueId) {
+        self.leading.begun().remove(&queue);
     }
 
     /// This node leads the queue in this term: its sessions begin, once it is known who is to be heard.
     fn lead(&self, queue: &Arc<Queue>, term: u64) {
-        if self.leading.asked().get(&queue.id) == Some(&term) {
+        if self
+            .leading
+            .begun()
+            .get(&queue.id)
+            .is_some_and(|it| it.term() >= term)
+        {
             return;
         }
+        self.set(queue, term);
         let Some(nodes) = self.nodes_to_hear() else {
             self.leading.waiting().insert(queue.id);
             return;
         };
-        if self.leading.asked().insert(queue.id, term) == Some(term) {
+        let mut begun = self.leading.begun();
+        if begun.get(&queue.id).is_some_and(|it| it.term() >= term) {
             return;
         }
+        begun.insert(queue.id, Begun::Soon(term));
+        drop(begun);
         self.begin_leading(queue, term, &nodes, None);
+        let mut begun = self.leading.begun();
+        if begun.get(&queue.id) == Some(&Begun::Soon(term)) {
+            begun.insert(queue.id, Begun::Once(term));
+        }
+    }
+
+    /// What the queue's machine here was made with may be long ago: before anything is decided it gets the settings that are in
+    /// force.
+    fn set(&self, queue: &Arc<Queue>, term: u64) {
+        let existing = self.here.existing.upgrade();
+        let settings = || Some(existing.as_ref()?.shared(queue.id)?.settings.of_several());
+        let mut known = None;
+        // A policy may have changed meanwhile, whose settings these must not follow.
+        while let Some(now) = settings().filter(|now| Some(now) != known.as_ref()) {
+            known = Some(now.clone());
+            let settings = Box::new(now);
+            queue.submit_in(term, vec![Request::Configure { settings }]);
+        }
     }
 
     fn begin_leading(&self, queue: &Arc<Queue>, term: u64, nodes: &[Incarnation], brought: Option<Brought>) {
@@ -87,10 +146,10 @@ impl Work {
         let Some(term) = queue.replica().and_then(|replica| replica.term()) else {
             return Err(brought);
         };
-        if self.leading.asked().get(&queue.id) != Some(&term) {
+        if self.leading.begun().get(&queue.id) != Some(&Begun::Once(term)) {
             return Err(brought);
         }
-        // All have been heard in this term, and those who had anything of the queue have let go of it since.
+        // There were some, so the machine knows whom it waits for, and they were not needed any more.
         self.begin_leading(queue, term, &[], Some(brought));
         Ok(())
     }
@@ -167,7 +226,7 @@ impl Work {
     /// A reason to slow down for those who publish to a queue that is led on a node with an alarm.
     pub(super) fn alarm_where_led(&self, queue: QueueId) -> Option<Pressure> {
         let existing = self.here.existing.upgrade()?;
-        let leader = existing.shared(queue)?.leader?;
+        let leader = existing.replica(queue)?.replica()?.leader()?;
         self.known(leader)?.alarm_pressure()
     }
 }

@@ -94,12 +94,6 @@ impl Served {
         started: impl Fn(NodeId) -> u64,
     ) -> Arc<Self> {
         let mut requests = Requests::new();
-        // What it was made with may be long ago.
-        let existing = here.existing.upgrade();
-        if let Some(shared) = existing.and_then(|existing| existing.shared(queue.id)) {
-            let settings = Box::new(shared.settings.of_several());
-            requests.push(queue::Request::Configure { settings });
-        }
         let sessions = Sessions::new(term, nodes, budget, &mut requests);
         let served = Self::with(queue, here, (term, sessions), requests, started);
         // Those who are to speak are asked.
