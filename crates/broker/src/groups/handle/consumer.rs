@@ -4,6 +4,7 @@ use super::message::Notice;
 use super::peer::Requests;
 use model::ConsumerId;
 use queue::{ConsumerSettings, Request};
+use std::mem;
 
 /// What goes back into a window at once, at the most: a whole one.
 const MOST_BYTES: u64 = u32::MAX as u64;
@@ -22,6 +23,8 @@ pub struct Consumer {
     /// It came with much of what another leader had sent it, and gets nothing before that is passed on: each change of leader
     /// could fill its window once more.
     drains: bool,
+    /// It gets nothing until it is known what of the last session was lost, which comes before anything else.
+    halts: bool,
 }
 
 impl Consumer {
@@ -34,12 +37,13 @@ impl Consumer {
             used: outstanding,
             used_before: 0,
             drains: must_drain(outstanding, &settings),
+            halts: false,
         }
     }
 
     /// It is to get nothing for now.
     pub fn waits(&self) -> bool {
-        self.drains || self.settings.paused
+        self.drains || self.halts || self.settings.paused
     }
 
     /// What it gets counts as settled.
@@ -58,9 +62,34 @@ impl Consumer {
     }
 
     /// The session ends: what was sent in it may not have come, nor what the consumer passed on.
-    pub fn session_ends(&mut self) {
+    pub fn session_ends(&mut self, requests: &mut Requests) {
         self.used_before = self.used;
         self.named = false;
+        if !self.waits() {
+            let (consumer, reply) = (self.id, None);
+            requests.push(Request::Pause { consumer, reply });
+        }
+        self.halts = true;
+    }
+
+    /// What was lost of the last session goes back to the queue.
+    pub fn goes_on(&mut self, requests: &mut Requests) {
+        if mem::take(&mut self.halts) {
+            self.resume_if_due(requests);
+        }
+    }
+
+    /// What the queue had for it, and it was not sent, goes back to the queue.
+    pub fn not_sent(&mut self, bytes: u64, requests: &mut Requests) {
+        self.sent(bytes);
+        self.flow(bytes, requests);
+    }
+
+    fn resume_if_due(&self, requests: &mut Requests) {
+        if !self.waits() {
+            let consumer = self.id;
+            requests.push(Request::Resume { consumer });
+        }
     }
 
     /// A session begins, and of what it was sent before so much has not been passed on. The rest was, or was lost.
@@ -106,9 +135,7 @@ impl Consumer {
             }
             true if !must_drain(self.used, &self.settings) => {
                 self.drains = false;
-                if !self.settings.paused {
-                    requests.push(Request::Resume { consumer });
-                }
+                self.resume_if_due(requests);
             }
             true => {}
         }
@@ -128,10 +155,7 @@ impl Consumer {
 
     fn resume(&mut self, requests: &mut Requests) {
         self.settings.paused = false;
-        if !self.drains {
-            let consumer = self.id;
-            requests.push(Request::Resume { consumer });
-        }
+        self.resume_if_due(requests);
     }
 }
 
@@ -158,10 +182,11 @@ mod tests {
         for drains in [u64::MAX, 7] {
             let mut consumer = Consumer::new(ConsumerId(1), settings, drains);
             consumer.sent(u64::MAX - 1);
-            consumer.session_ends();
+            consumer.session_ends(&mut Requests::new());
             let mut requests = Requests::new();
             consumer.named_again(settings, 0, &mut requests);
-            assert!(requests.len() <= 2, "{}", requests.len());
+            consumer.goes_on(&mut requests);
+            assert!(requests.len() <= 3, "{}", requests.len());
             assert!(!consumer.waits());
         }
     }

@@ -5,7 +5,7 @@ use super::credit::{Budget, Credit};
 use super::holdings::{ranges, take_of};
 use super::message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 use super::session::{ASKS_AFTER, Arrival, End};
-use crate::clients::outbox::{self, ChannelId, Outbox};
+use crate::clients::outbox::{self, ChannelId, Event, Outbox};
 use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use model::{Block, ConsumerId, Incarnation, Ranges};
@@ -133,7 +133,7 @@ pub struct Peer {
     /// It may send nothing more for now.
     pub held: bool,
     /// Events that wait until everything is known.
-    pub events: Vec<outbox::Event>,
+    pub events: Vec<Event>,
     /// The last session.
     pub session: u64,
     /// What is to be said next.
@@ -224,7 +224,7 @@ impl Peer {
                 .for_each(|(first, last)| given.before.add(first, last));
         }
         for consumer in self.consumers.values_mut() {
-            consumer.session_ends();
+            consumer.session_ends(requests);
         }
         self.put_back(requests);
         self.phase = Phase::Waiting { sent };
@@ -522,11 +522,32 @@ impl Peer {
         }
     }
 
-    /// What the node does not name was lost on its way.
+    /// What the node does not name was lost on its way. It must not come behind what the queue had for the same consumer since:
+    /// that goes back with it, and nothing came meanwhile, since the consumer was halted before the node was answered.
     fn reconcile(&mut self, requests: &mut Requests) {
         for (consumer, given) in &mut self.given {
+            let lost = mem::take(&mut given.before);
             let id = consumer.and_then(|id| self.consumers.get(&id)).map(|it| it.id);
-            give_back(mem::take(&mut given.before), id, false, requests);
+            if let Some(it) = consumer.and_then(|id| self.consumers.get_mut(&id))
+                && !lost.is_empty()
+                && !it.no_ack()
+            {
+                self.events.retain(|event| match event {
+                    Event::Deliver {
+                        consumer, delivery, ..
+                    } if *consumer == it.id => {
+                        requests.push(Request::Return {
+                            consumer: Some(it.id),
+                            seqs: delivery.seqs.clone(),
+                            failed: false,
+                        });
+                        it.not_sent(delivery.bytes(), requests);
+                        false
+                    }
+                    _ => true,
+                });
+            }
+            give_back(lost, id, false, requests);
         }
         let asked = |id: &ConsumerId| {
             self.questions
@@ -539,6 +560,8 @@ impl Peer {
             self.cancel(id, requests);
         }
         self.given.retain(|_, given| !given.now.is_empty());
+        let consumers = self.consumers.values_mut();
+        consumers.for_each(|it| it.goes_on(requests));
     }
 
     fn cancel(&mut self, consumer: ConsumerId, requests: &mut Requests) {

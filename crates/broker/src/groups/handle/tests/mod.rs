@@ -78,6 +78,41 @@ fn what_a_leader_answered_in_a_session_that_it_has_given_up_is_asked_again() {
 }
 
 #[test]
+fn what_was_lost_with_a_session_comes_before_what_the_queue_had_for_the_consumer_meanwhile() {
+    let mut world = World::new(NODES, false, false);
+    let steps = [
+        Step::Consume(1, 0),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Settle,
+        // This comes.
+        Step::Publish(0, 2),
+        Step::Settle,
+        // This does not.
+        Step::Publish(0, 2),
+        Step::Deliver(0, 0, 9),
+        Step::Commit(9),
+        Step::Break(0, 1),
+        Step::Publish(0, 2),
+        Step::Deliver(0, 0, 9),
+        Step::Commit(9),
+        Step::Ticks(2),
+        // Nor does this wait for what is said in the next session.
+        Step::Deliver(1, 0, 1),
+        Step::Publish(0, 2),
+        Step::Deliver(0, 0, 9),
+        Step::Commit(9),
+        Step::Ticks(15),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Settle,
+    ];
+    steps.into_iter().for_each(|step| world.step(step));
+    assert_eq!(world.delivered, [1, 2, 3, 4, 5, 6, 7, 8]);
+    world.judge();
+}
+
+#[test]
 fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
     let steps = [
         Step::Publish(0, 1),

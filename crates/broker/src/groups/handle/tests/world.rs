@@ -124,6 +124,8 @@ pub struct World {
     /// Acks that may have been lost.
     unsafe_acks: BTreeSet<u64>,
     seqs: BTreeMap<u64, Seq>,
+    /// What came to consumers, in its order.
+    pub delivered: Vec<u64>,
     /// Incarnations that are no more.
     dead: BTreeSet<Incarnation>,
     gave_up: bool,
@@ -154,6 +156,7 @@ impl World {
             acked: BTreeSet::new(),
             unsafe_acks: BTreeSet::new(),
             seqs: BTreeMap::new(),
+            delivered: Vec::new(),
             dead: BTreeSet::new(),
             gave_up: false,
             active: None,
@@ -402,6 +405,7 @@ impl World {
             assert!(!gone, "{number} comes again, though it was acked");
             self.acked.remove(&number);
             self.nodes[node].held.insert((seq, consumer), number);
+            self.delivered.extend(consumer.map(|_| seq));
         }
         if let Some(consumer) = consumer {
             let bytes = delivery.bytes() as u32;
