@@ -67,6 +67,7 @@ class Ledger:
     def session_among_others(self, queue: str) -> Session:
         """One of several consumers: order is judged as long as the queue has had no other one."""
         session = Session(self, queue)
+        session.who = "a consumer"
         self.consumers[queue].append(session)
         for consumer in self.consumers[queue]:
             consumer.is_alone = len(self.consumers[queue]) == 1
@@ -104,6 +105,7 @@ class Session:
         self.ordered = ordered
         self.queue = queue
         self.is_alone = True
+        self.who = "the one that looks for all"
         self.last: dict[int, int] = {}
         self.seen: set[tuple[int, int]] = set()
 
@@ -117,7 +119,7 @@ class Session:
             known = {"marked": redelivered, "acknowledged before": message in self.ledger.acked[self.queue], "confirmed": message in self.ledger.confirmed[self.queue]}
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer: {known}")
         elif self.ordered and self.is_alone and number < self.last.get(publisher, -1):
-            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
+            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]} to {self.who}, which had had {len(self.seen)}{', marked' if redelivered else ''}")
         if self.ordered and not redelivered and message in self.ledger.given[self.queue]:
             self.ledger.unmarked.append(f"{self.queue}: message {number} of publisher {publisher} came again, not marked as redelivered")
         self.ledger.given[self.queue].add(message)

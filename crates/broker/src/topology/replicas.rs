@@ -304,7 +304,7 @@ mod tests {
 
     fn of(voters: &[MemberId]) -> Membership {
         Membership {
-            voters: voters.iter().copied().collect(),
+            voters: voters.to_vec(),
             ..Membership::default()
         }
     }
