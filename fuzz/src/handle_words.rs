@@ -231,6 +231,7 @@ impl Leader {
             base: first,
             redelivered: what & 16 == 16,
             returns: u32::from(what >> 5),
+            failures: (what & 32 == 32).then_some(u32::from(what >> 6)),
         }
     }
 
