@@ -530,7 +530,6 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_http.ssl_options.verify = verify_none",
         "auth_ldap.ssl_options.verify = verify_none",
         "auth_cache.cached_backend = internal",
-        "default_queue_type = stream",
         "password_hashing_module = rabbit_password_hashing_md5",
         "runtime_parameters.limits.shovel = 10",
         "default_policies.operator.a.max_in_memory_length = 10",
@@ -544,6 +543,8 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
     ] {
         assert!(error(text).contains(" is refused: "), "{text}");
     }
+    let why = error("default_queue_type = stream");
+    assert!(why.contains("classic, quorum"), "{why}");
     for text in [
         "listeners.ssl = none",
         "auth_backends.1 = internal",
