@@ -332,7 +332,11 @@ fn checkpoint(ask: &Ask<'_>) -> Answer {
 fn shrink(ask: &Ask<'_>) -> Answer {
     let node = ask.word(0);
     ask.say(format!("Shrinking queues on {node}..."));
-    member(ask, node)?;
+    member(ask, node).map_err(|why| match why.with_usage {
+        // As RabbitMQ says it.
+        true => Failure::error(UNAVAILABLE, format!("{{:node_not_running, :{node}}}")),
+        false => why,
+    })?;
     each(ask, &["size", "result"], |queue| {
         let members = members(queue);
         match members.contains(&node) {
