@@ -67,7 +67,7 @@ def test_everything_that_is_refused_is_named_at_once_and_nothing_is_made(api, vh
     assert {key for key, row in refused.items() if row["cause"] == "missing"} == {("bindings", 1), ("bindings", 3)}
     assert refused["queues", 1] == {
         "outcome": "refused", "cause": "unsupported", "class": "queues", "index": 1, "vhost": vhost, "name": "events", "field": "arguments.x-queue-type",
-        "reason": "stream queues are not built yet", "instead": "leave it out with its bindings: on_unsupported=skip",
+        "reason": "streams are not built yet", "instead": "leave it out with its bindings: on_unsupported=skip",
     }
     assert report["counts"]["queues"] == {"total": 3, "new": 2, "known": 0, "converted": 0, "skipped": 0, "refused": 1}
     answer = api.post("/definitions", asked)

@@ -764,8 +764,8 @@ fn deduplicating_exchanges_of_two_nodes_that_lead_to_each_other_pass_a_message_r
         let (status, said) = nodes[0].ask("POST", &path, r#"{"routing_key":""}"#);
         assert_eq!(status, 201, "{said}");
     }
-    // It has no key. It comes to the queue with each second hop of eight, of which the first leads to the exchange itself: not all
-    // that it leads to is here.
+    // It has no key. It comes to the queue with each second hop of eight, of which the first leads to the exchange itself: not
+    // all that it leads to is here.
     for expected in [4, 8] {
         publish(&nodes[0], "one", "");
         let messages = format!("{{\"messages\":{expected}}}");
