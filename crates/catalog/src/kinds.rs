@@ -126,6 +126,14 @@ impl QueueKind {
         rows.find(|row| row.name == Some(name)).map(|row| row.kind)
     }
 
+    /// The same, where a name may also be that of RabbitMQ's module, such as `rabbit_quorum_queue`: in settings and definitions.
+    pub fn from_any_name(name: &str) -> Option<Self> {
+        let short = name
+            .strip_prefix("rabbit_")
+            .and_then(|it| it.strip_suffix("_queue"));
+        Self::from_name(short.unwrap_or(name))
+    }
+
     /// Those that clients declare, by their names.
     pub fn declared() -> impl Iterator<Item = Self> {
         ROWS.iter().filter(|row| row.name.is_some()).map(|row| row.kind)

@@ -117,8 +117,7 @@ fn active_here(call: &Call<'_>) -> Vec<(u64, (u64, u64))> {
     let active = queues
         .filter(|queue| is_single_active(queue))
         .filter_map(|queue| {
-            let active = broker.queues().here(queue.id)?.status().active?;
-            let whose = broker.whose_consumer(queue.id, active);
+            let whose = broker.active_consumer(&*broker.queues().here(queue.id)?)?;
             Some((queue.id.0, (whose.node.0, whose.consumer.0)))
         });
     active.collect()
@@ -144,7 +143,7 @@ fn is_active(call: &Call<'_>, consumer: &Consumer) -> Option<bool> {
     let own = broker.own_consumer(consumer.id);
     match broker.queues().here(queue.id) {
         // A queue that several nodes have knows the consumers of its own node by other names, too.
-        Some(here) => Some(broker.whose_consumer(queue.id, here.status().active?) == own),
+        Some(here) => Some(broker.active_consumer(&here)? == own),
         None => Some(*actives(call).get(&queue.id.0)? == (own.node.0, own.consumer.0)),
     }
 }

@@ -112,10 +112,7 @@ fn queue(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         (None, Some(kind)) => (kind, "type"),
         (None, None) => return Fit::Same,
     };
-    let name = kind
-        .strip_prefix("rabbit_")
-        .and_then(|it| it.strip_suffix("_queue"));
-    match QueueKind::from_name(name.unwrap_or(kind)) {
+    match QueueKind::from_any_name(kind) {
         Some(QueueKind::Quorum) if options.quorum_as_classic => as_classic(object, field),
         Some(kind) if kind.is_here() => Fit::Same,
         found => no(

@@ -139,39 +139,36 @@ def _(t):
 
 # What counts as a return.
 
-def back_by(what: str):
-    def give_back(t, tag):
-        match what:
-            case "nack":
-                t.nack(tag)
-            case "reject":
-                t.reject(tag)
-            case "recover":
-                t.recover()
-            case "a closed channel":
-                t.close_channel()
-            case "a closed connection":
-                t.close_connection()
-            case "a lost connection":
-                t.hang_up()
-        t.until("~q", 1)
-
-    return give_back
+def give_back(t, tag, what: str):
+    match what:
+        case "nack":
+            t.nack(tag)
+        case "reject":
+            t.reject(tag)
+        case "recover":
+            t.recover()
+        case "a closed channel":
+            t.close_channel()
+        case "a closed connection":
+            t.close_connection()
+        case "a lost connection":
+            t.hang_up()
 
 
 for what in ("nack", "reject", "recover", "a closed channel", "a closed connection", "a lost connection"):
 
-    def counted_by_get(t, give_back=back_by(what)):
+    def counted_by_get(t, what=what):
         quorum(t)
         t.publish("", "~q", headers={"a": 1})
         for _ in range(3):
             t.sync("~q")
-            give_back(t, t.get("~q"))
+            give_back(t, t.get("~q"), what)
+            t.until("~q", 1)
         t.get("~q")
 
     add(f"quorum: returned by {what}, with get", counted_by_get)
 
-    def counted(t, give_back=back_by(what), what=what):
+    def counted(t, what=what):
         quorum(t)
         t.publish("", "~q")
         for _ in range(3):
@@ -181,33 +178,21 @@ for what in ("nack", "reject", "recover", "a closed channel", "a closed connecti
             [tag] = t.deliveries(1)
             if what in ("nack", "reject", "recover"):
                 t.cancel()
-            give_back(t, tag)
+            give_back(t, tag, what)
+            t.until("~q", 1)
         t.get("~q")
 
     add(f"quorum: returned by {what}, with a consumer", counted)
 
-    def limited(t, give_back=back_by(what), what=what):
+    def limited(t, what=what):
         t.queue("~dead")
         quorum(t, delivery_limit=1, dead_letter_exchange="", dead_letter_routing_key="~dead")
         t.publish("", "~q", delivery_mode=2)
         t.sync("~q")
         for times in range(3):
-            tag = t.get("~q")
-            match what:
-                case "nack":
-                    t.nack(tag)
-                case "reject":
-                    t.reject(tag)
-                case "recover":
-                    t.recover()
-                case "a closed channel":
-                    t.close_channel()
-                case "a closed connection":
-                    t.close_connection()
-                case "a lost connection":
-                    t.hang_up()
-            t.until("~dead" if times == 1 and what != "nack" and what != "recover" else "~q", 1)
-            if times == 1 and what != "nack" and what != "recover":
+            give_back(t, t.get("~q"), what)
+            t.until("~dead" if times == 1 else "~q", 1)
+            if times == 1:
                 break
         t.get("~q")
         t.get("~dead")

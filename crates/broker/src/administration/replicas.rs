@@ -3,8 +3,9 @@
 use crate::administration::administrator::Administrator;
 use crate::broker::Broker;
 use crate::queues::group_of;
+use crate::topology::member_id;
 use catalog::{NodeId, Queue, Refusal, Request};
-use cluster::{MemberId, Status};
+use cluster::Status;
 
 /// How a queue that several nodes have stands, as this node knows.
 #[derive(Clone, Debug, Default)]
@@ -54,15 +55,13 @@ impl Broker {
         }
         let known = |node| (node, self.topology().reaches(node));
         let members: Vec<_> = queue.members().map(|it| known(it.node)).collect();
-        let replica = self.queues().copy(queue.id);
-        let leader = replica.as_ref().and_then(|copy| copy.replica()?.leader());
         let status = self.groups().and_then(|groups| groups.status(group_of(queue.id)));
         let voters = status.as_ref().map(|status| {
             let voters = status.members.voters.iter();
             voters.map(|it| known(NodeId(it.node.0.into()))).collect()
         });
         Some(SharedStanding {
-            leader: leader.map(|node| NodeId(node.0.into())),
+            leader: self.queues().leader(queue.id),
             voters: voters.unwrap_or_else(|| members.clone()),
             members,
             own: status.map(|status| OwnCopy::of(&status)),
@@ -76,10 +75,7 @@ impl Broker {
 
     /// The node that is to be asked about a queue: whoever leads it, as far as this one knows, or where it is.
     pub fn place_of(&self, queue: &Queue) -> NodeId {
-        let standing = self.shared_standing(queue);
-        standing
-            .and_then(|standing| standing.leader)
-            .unwrap_or(queue.home)
+        self.queues().leader(queue.id).unwrap_or(queue.home)
     }
 
     /// Has another node lead the queue, which this one leads.
@@ -93,11 +89,7 @@ impl Broker {
         let member = queue
             .member(to)
             .ok_or_else(|| refused("the node is no member of the queue"))?;
-        let node = u32::try_from(to.0).map_err(|_| refused("there is no such node"))?;
-        let to = MemberId {
-            node: cluster::NodeId(node),
-            life: member.life,
-        };
+        let to = member_id(member).ok_or_else(|| refused("there is no such node"))?;
         let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
         groups
             .transfer(group_of(queue.id), to)

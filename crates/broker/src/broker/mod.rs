@@ -357,9 +357,10 @@ impl Broker {
         self.topology.own_consumer(consumer)
     }
 
-    /// Whose consumer it is that a queue of this node knows by this name.
-    pub fn whose_consumer(&self, queue: QueueId, consumer: ConsumerId) -> NodeConsumer {
-        self.topology.whose_consumer(queue, consumer)
+    /// The one consumer that a queue which is decided here serves, where one at a time is.
+    pub fn active_consumer(&self, queue: &Queue) -> Option<NodeConsumer> {
+        let active = queue.status().active?;
+        Some(self.topology.whose_consumer(queue.id, active))
     }
 
     /// What exists now: an immutable snapshot, cheap to take.

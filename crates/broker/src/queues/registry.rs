@@ -60,6 +60,15 @@ impl Registry {
         shared.collect()
     }
 
+    /// Who leads a queue that several nodes have, as this node's copy knows.
+    pub fn leader(&self, id: QueueId) -> Option<catalog::NodeId> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        match handles.get(&id)? {
+            Handle::Shared(shared) => shared.leader(),
+            _ => None,
+        }
+    }
+
     /// Something else is so of a queue that several nodes have. False if it is deleted.
     pub fn change(&self, id: QueueId, change: impl FnOnce(&mut Shared)) -> bool {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,7 @@ mod shared;
 pub(crate) use decision::{Answered, Decision, no_answer};
 pub use decision::{CatalogLeader, Question};
 pub(crate) use deletion::Deletion;
-pub(crate) use replicas::StartingReplica;
+pub(crate) use replicas::{StartingReplica, member_id};
 pub use shared::Sharing;
 
 use crate::clients::alarms::AlarmReason;

@@ -104,7 +104,7 @@ impl Topology {
         }
     }
 
-    /// See [`crate::Broker::whose_consumer`].
+    /// Whose consumer it is that a queue of this node knows by this name.
     pub fn whose_consumer(&self, queue: QueueId, consumer: ConsumerId) -> NodeConsumer {
         let elsewhere = self.peers.get().and_then(|peers| peers.consumer(queue, consumer));
         elsewhere.unwrap_or_else(|| self.own_consumer(consumer))

@@ -19,7 +19,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 pub(crate) type StartingReplica = Starting<Classic<Ends>>;
 
 /// The member as its group knows it.
-fn member_id(member: Member) -> Option<MemberId> {
+pub(crate) fn member_id(member: Member) -> Option<MemberId> {
     Some(MemberId {
         node: NodeId(u32::try_from(member.node.0).ok()?),
         life: member.life,

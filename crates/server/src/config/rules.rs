@@ -258,10 +258,7 @@ pub fn consumer_timeout(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn default_queue_type(config: &mut Config, setting: &Setting) -> Checked {
     let named = setting.value.as_str();
-    let short = named
-        .strip_prefix("rabbit_")
-        .and_then(|it| it.strip_suffix("_queue"));
-    let kind = broker::QueueKind::from_name(short.unwrap_or(named));
+    let kind = broker::QueueKind::from_any_name(named);
     // A queue must not be less than it was declared as.
     let here = kind.filter(|kind| kind.is_here() && !named.is_empty());
     config.queue_defaults.kind = here.ok_or("classic, quorum (there are no other types in this version)")?;
