@@ -26,16 +26,16 @@ FIXED = "--rate 10000 --confirm 3000 --multi-ack-every 3000 --qos 3000 " + SIZES
 MANY = "--producers 500 --consumers 500 --publishing-interval 0.1 --confirm 10 --multi-ack-every 100 --qos 100 " + SIZES
 CLASSIC = "--auto-delete false --flag persistent"
 LONG = "--queue-args x-max-in-memory-length=0 --quorum-queue --queue qq"
-# Name, command line, queues that stay, whether it wants quorum queues, messages it sends before it ends (None: it goes on).
+# Name, command line, queues that stay.
 TEXTS = [
-    ("002 scenario 1, classic", f"{FAST} {CLASSIC} --queue cq", ["cq"], False),
-    ("002 scenario 2, classic", f"{FIXED} {CLASSIC} --queue cq", ["cq"], False),
-    ("002 scenario 3, classic", f"{MANY} --queue-pattern cq-%d --queue-pattern-from 1 --queue-pattern-to 500 {CLASSIC}", [f"cq-{n}" for n in range(1, 501)], False),
-    ("002 scenario 1, quorum", f"{FAST} --quorum-queue --queue qq", ["qq"], True),
-    ("002 scenario 2, quorum", f"{FIXED} --quorum-queue --queue qq", ["qq"], True),
-    ("002 scenario 3, quorum", f"{MANY} --quorum-queue --queue-pattern qq-%d --queue-pattern-from 1 --queue-pattern-to 500", [f"qq-{n}" for n in range(1, 501)], True),
-    ("002 scenario 4, publish", f"--producers 2 --consumers 0 --confirm 3000 --pmessages 5000000 {LONG}", [], True),
-    ("002 scenario 4, consume", f"--producers 0 --consumers 2 --multi-ack-every 3000 --qos 3000 --exit-when empty {LONG}", ["qq"], True),
+    ("002 scenario 1, classic", f"{FAST} {CLASSIC} --queue cq", ["cq"]),
+    ("002 scenario 2, classic", f"{FIXED} {CLASSIC} --queue cq", ["cq"]),
+    ("002 scenario 3, classic", f"{MANY} --queue-pattern cq-%d --queue-pattern-from 1 --queue-pattern-to 500 {CLASSIC}", [f"cq-{n}" for n in range(1, 501)]),
+    ("002 scenario 1, quorum", f"{FAST} --quorum-queue --queue qq", ["qq"]),
+    ("002 scenario 2, quorum", f"{FIXED} --quorum-queue --queue qq", ["qq"]),
+    ("002 scenario 3, quorum", f"{MANY} --quorum-queue --queue-pattern qq-%d --queue-pattern-from 1 --queue-pattern-to 500", [f"qq-{n}" for n in range(1, 501)]),
+    ("002 scenario 4, publish", f"--producers 2 --consumers 0 --confirm 3000 --pmessages 5000000 {LONG}", []),
+    ("002 scenario 4, consume", f"--producers 0 --consumers 2 --multi-ack-every 3000 --qos 3000 --exit-when empty {LONG}", ["qq"]),
 ]  # fmt: skip
 # What of the tables' rows is run each time.
 SMOKE = ("000 rate 10000", "000 rate unlimited", "000 500 consumers at 10000", "000 500 producers at 10000", "000 100 queues at 50000", "000 durable queue, 10 kB at 10000", "000 confirms every 1",
@@ -155,10 +155,8 @@ def watch(tool: Tool, command: list[str], environment: dict[str, str], receives:
     return outcome
 
 
-def text_test(name: str, line: str, leaves: list[str], quorum: bool) -> Test:
+def text_test(name: str, line: str, leaves: list[str]) -> Test:
     def check(setting: Setting) -> None:
-        if quorum and setting.leveret:
-            raise Skip("Leveret has no quorum queues yet")
         with tempfile.TemporaryDirectory() as folder:
             tool = named_as(setting.binary, "perf-test", Path(folder))
             command = shlex.split(line)

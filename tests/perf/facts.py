@@ -25,7 +25,6 @@ class Fact:
     # Queues that stay behind, to be deleted.
     leaves: list[str] = field(default_factory=list)
     # What it wants of the broker.
-    quorum: bool = False
     transactions: bool = False
     # We tell something about the flags on stderr.
     noted: bool = False
@@ -117,5 +116,5 @@ def facts() -> list[Fact]:
         Fact("environment variables with a prefix", [], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")],
              environment={"RABBITMQ_PERF_TEST_ENV_PREFIX": "PT_", "PT_TIME": "2", "PT_RATE": "20", "TIME": "1000", "METRICS_FORMAT": "compact"}),
         Fact("arguments that are none of its own", [*slow, "foo", "bar"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")], noted=True),
-        Fact("a quorum queue", [*slow, "-qq", "-u", "facts-q", "-c", "10"], [*starts(), interval(*CONFIRMED, latencies=LATENCIES), *summary("consumer", "confirm")], leaves=["facts-q"], quorum=True),
+        Fact("a quorum queue", [*slow, "-qq", "-u", "facts-q", "-c", "10"], [*starts(), interval(*CONFIRMED, latencies=LATENCIES), *summary("consumer", "confirm")], leaves=["facts-q"]),
     ]  # fmt: skip

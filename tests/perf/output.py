@@ -46,8 +46,6 @@ def judge(fact: Fact, outcome: Outcome, java: bool) -> None:
 
 
 def hold(fact: Fact, setting: Setting, tool: Tool) -> Outcome:
-    if fact.quorum and setting.leveret:
-        raise Skip("Leveret has no quorum queues yet")
     if fact.transactions and setting.leveret:
         raise Skip("Leveret has no transactions yet")
     environment = dict(fact.environment)

@@ -11,7 +11,7 @@ import pika
 
 from harness.broker import Broker
 
-from .setting import Fault, Setting, Skip, expect
+from .setting import Fault, Setting, expect
 from .tools import Outcome
 
 
@@ -60,13 +60,6 @@ def test_a_queue_declared_with_other_arguments_is_told(setting: Setting) -> None
     outcome = setting.run(["-u", queue, "-ad", "false", "-qa", "x-max-length=5", "-z", "2"])
     setting.delete(queue)
     one_line(outcome, queue, "x-max-length|inequivalent|other arguments|PRECONDITION")
-
-
-def test_quorum_queues_are_refused_clearly_where_there_are_none(setting: Setting) -> None:
-    if not setting.leveret:
-        raise Skip("this broker has quorum queues")
-    queue = setting.queue()
-    one_line(setting.run(["--quorum-queue", "--queue", queue, "-z", "2"]), "quorum")
 
 
 def test_files_that_are_missing_are_named(setting: Setting) -> None:
