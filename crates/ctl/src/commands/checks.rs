@@ -144,7 +144,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] [--across-all-vhosts] <pattern>",
         quorum_queues,
     )
-    .about("Fails if matching quorum queues have no leader; this node has no quorum queues")
+    .about("Fails if matching quorum queues have no leader")
     .options(&["across-all-vhosts"])
     .of(CHECKS),
 ];
