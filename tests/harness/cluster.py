@@ -80,8 +80,15 @@ class Cluster:
                 time.sleep(0.02)
 
     def pause(self, node: int) -> None:
-        self.nodes[node].process.send_signal(signal.SIGSTOP)
+        process = self.nodes[node].process
+        process.send_signal(signal.SIGSTOP)
         self.paused.add(node)
+        # On a busy machine the signal may wait for its turn, and other threads answer meanwhile.
+        deadline = time.monotonic() + START_DEADLINE_SECONDS
+        while not all_stand_still(process.pid):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{name(node)} goes on {START_DEADLINE_SECONDS} s after SIGSTOP")
+            time.sleep(0.001)
 
     def resume(self) -> None:
         for node in self.paused:
@@ -121,6 +128,13 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def all_stand_still(pid: int) -> bool:
+    """Whether no thread of a process is executed any more."""
+    # What follows the name of the program, which stands in parentheses, begins with the state.
+    states = [(task / "stat").read_text().rsplit(")", 1)[1].split()[0] for task in Path(f"/proc/{pid}/task").iterdir()]
+    return all(state == "T" for state in states)
 
 
 def name(node: int) -> str:

@@ -51,7 +51,7 @@ def client_suites() -> list[Suite]:
             "python",
             TESTS / "python",
             [[str(TESTS / "python" / "install-slapd")], [str(TESTS / "python" / "install-faketime")]],
-            [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider"],
+            [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider", "--timeout=240"],
             {"PYTHONDONTWRITEBYTECODE": "1"},
             [*(f"test_{name}.py" for name in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)],
             time_limit_seconds=1200,

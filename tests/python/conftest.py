@@ -36,7 +36,7 @@ def pytest_runtest_logreport(report):
         print(f"FAIL python {name} ({report.when})")
         crash = getattr(report.longrepr, "reprcrash", None)
         told = [*(crash.message.splitlines() if crash else []), *report.longreprtext.splitlines()]
-        print("\n".join(f"     {line}" for line in told))
+        print("\n".join(f"     {line}" for line in told), flush=True)
     elif report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         print(f"skip python {name}: {reason.removeprefix('Skipped: ')}")
