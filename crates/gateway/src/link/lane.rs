@@ -188,8 +188,8 @@ impl PeerLane {
 
     fn send_below(&self, most: usize, parts: Vec<Bytes>) -> Sent {
         let bytes = parts.iter().map(Bytes::len).sum::<usize>();
-        let mut slot = self.slot();
-        let slot = &mut *slot;
+        let mut guard = self.slot();
+        let slot = &mut *guard;
         if bytes > self.limits.frame {
             slot.counts.frames_dropped += 1;
             return Sent::TooLong;
@@ -208,8 +208,14 @@ impl PeerLane {
         link.status.backlog_bytes += bytes;
         link.status.backlog_frames += 1;
         link.waiting.push_back(parts);
-        if !std::mem::replace(&mut link.woken, true) {
-            link.waker.iter().for_each(Waker::wake_by_ref);
+        // The connection asks at once for what the lock guards: it is woken when that is free.
+        let waker = match std::mem::replace(&mut link.woken, true) {
+            true => None,
+            false => link.waker.clone(),
+        };
+        drop(guard);
+        if let Some(waker) = waker {
+            waker.wake();
         }
         Sent::Queued
     }
@@ -258,8 +264,9 @@ impl PeerLane {
 
     /// Has the link's connection look at what it is to do.
     pub fn wake(&self) {
-        if let Some(link) = &self.slot().link {
-            link.waker.iter().for_each(Waker::wake_by_ref);
+        let waker = self.slot().link.as_ref().and_then(|link| link.waker.clone());
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 
