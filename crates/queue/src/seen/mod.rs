@@ -13,6 +13,7 @@ mod codec;
 
 use model::{DeduplicationKey, Index, Machine, Mutant, Outcome, QueueId, Seq, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 
 /// So many keys stand in one record at most.
 const PART: usize = 4096;
@@ -97,6 +98,8 @@ pub struct Seen {
     order: VecDeque<(u64, DeduplicationKey)>,
     /// Who bears known keys and has not arrived.
     bearers: BTreeMap<DeduplicationKey, Bearer>,
+    /// Keys whose bearers have arrived since those around them were put on record.
+    late: Vec<DeduplicationKey>,
     /// The next key's number.
     next: u64,
     /// Keys with lower numbers are on record.
@@ -113,6 +116,7 @@ impl Seen {
             known: BTreeMap::new(),
             order: VecDeque::new(),
             bearers: BTreeMap::new(),
+            late: Vec::new(),
             next: 1,
             written: 1,
             ripe: 1,
@@ -138,7 +142,7 @@ impl Seen {
 
     /// True if something has passed that is not on record.
     pub fn has_news(&self) -> bool {
-        self.written < self.next
+        self.written < self.next || !self.late.is_empty()
     }
 
     fn see(
@@ -164,29 +168,26 @@ impl Seen {
         self.make_room(1);
         let lifetime_ms = lifetime_ms.or(self.settings.lifetime_ms);
         let until_ms = lifetime_ms.map_or(u64::MAX, |it| now.0.saturating_add(it));
-        self.number(key, until_ms);
-        self.bearers.extend(by.map(|bearer| (key, bearer)));
-        true
-    }
-
-    /// A key is known from now on, as the youngest of all.
-    fn number(&mut self, key: DeduplicationKey, until_ms: u64) {
         self.known.insert(key, (self.next, until_ms));
         self.order.push_back((self.next, key));
         self.next += 1;
         if self.order.len() > FEW + 2 * self.known.len() {
             self.sweep();
         }
+        self.bearers.extend(by.map(|bearer| (key, bearer)));
+        true
     }
 
-    /// From now on it is a key like others. Its number was passed over when those around it were put on record.
+    /// From now on it is a key like others, as old as it was. If its number was passed over when those around it were put on
+    /// record, it goes there next.
     fn arrived(&mut self, key: DeduplicationKey, by: Bearer) {
         if self.bearers.get(&key) != Some(&by) {
             return;
         }
         self.bearers.remove(&key);
-        if let Some((_, until_ms)) = self.known.get(&key).copied() {
-            self.number(key, until_ms);
+        let number = self.known.get(&key).map(|(number, _)| *number);
+        if number.is_some_and(|number| number < self.written) {
+            self.late.push(key);
         }
     }
 
@@ -249,14 +250,30 @@ impl Seen {
         those.filter_map(seen).collect()
     }
 
+    /// The late keys and what is known of them, once.
+    fn taken_late(&mut self) -> Vec<SeenKey> {
+        let late = mem::take(&mut self.late).into_iter();
+        let seen = late.filter_map(|key| {
+            let (number, until_ms) = *self.known.get(&key)?;
+            (number < self.written && !self.bearers.contains_key(&key)).then_some(SeenKey {
+                number,
+                key,
+                until_ms,
+            })
+        });
+        seen.collect()
+    }
+
     fn write(&mut self, below: u64, records: &mut Vec<Record>) {
-        let keys = self.between(self.written, below);
+        let mut keys = self.taken_late();
+        keys.extend(self.between(self.written, below));
         self.written = below;
         records.extend(keys.chunks(PART).map(|part| Record::Seen(part.to_vec())));
     }
 
     fn restate(&mut self, records: &mut Vec<Record>) {
         let keys = self.between(0, self.next);
+        self.late.clear();
         (self.written, self.ripe) = (self.next, self.next);
         let mut parts = keys.chunks(PART).map(<[SeenKey]>::to_vec);
         records.push(Record::Restated(parts.next().unwrap_or_default()));
@@ -435,6 +452,16 @@ mod tests {
         assert!(!passes(&mut seen, 0, 2, None));
         assert!(passes(&mut seen, 0, 1, None));
         assert_eq!(seen.len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_key_gives_way_also_if_its_message_arrived_after_the_next_one_had_come() {
+        let mut seen = seen(2, None);
+        assert!(passes_on(&mut seen, 0, 1, 5) && passes_on(&mut seen, 0, 2, 6));
+        let (key, by) = (DeduplicationKey(1), bearer(5));
+        ask(&mut seen, Request::Arrived { key, by });
+        assert!(passes(&mut seen, 0, 3, None));
+        assert!(!passes(&mut seen, 0, 2, None) && passes(&mut seen, 0, 1, None));
     }
 
     #[test]
