@@ -1,6 +1,7 @@
 //! A node's groups, turned by whoever brings them something.
 
 use super::member::{Links, Member, News, Observer};
+use super::membership::CATALOG_GROUP;
 use super::rejected_frames::RejectedFrames;
 use super::standing::Standing;
 use super::state::{Concerned, Mail, State};
@@ -143,6 +144,10 @@ impl NodeGroups {
     pub fn open(&self, group: GroupId, recovered: Recovered, member: Weak<dyn Member>) -> Result<(), Damage> {
         self.with(|state| {
             state.groups.open(group, recovered)?;
+            // The catalog's followers answer, too.
+            if group != CATALOG_GROUP {
+                state.groups.tell_commits_later(group);
+            }
             state.standings.insert(group, Standing::new(member));
             Ok(())
         })

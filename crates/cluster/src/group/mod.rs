@@ -159,6 +159,11 @@ impl Group {
         })
     }
 
+    /// See [`Groups::tell_commits_later`](crate::Groups::tell_commits_later).
+    pub fn tell_commits_later(&mut self) {
+        self.raw.skip_bcast_commit(true);
+    }
+
     pub fn leads(&self) -> bool {
         self.raw.raft.state == StateRole::Leader
     }

@@ -104,6 +104,9 @@ impl Machine {
                 }
             }
             groups.open(*group, member).unwrap();
+            if group.0 % 2 == 0 {
+                groups.tell_commits_later(*group);
+            }
         }
         self.groups = Some(groups);
         self.members.clear();

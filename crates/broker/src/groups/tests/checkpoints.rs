@@ -57,6 +57,7 @@ fn a_member_starts_from_its_last_checkpoint_and_its_log_is_let_go_of() {
     let mut trio = Trio::deep();
     let leader = trio.leader();
     trio.publish_each(leader, 1..=200);
+    trio.tell_commits();
     NODES.iter().for_each(|id| trio.checkpoint(*id));
     trio.settle();
     for id in NODES {

@@ -231,6 +231,7 @@ fn a_member_that_cannot_read_what_is_committed_does_not_lead_though_it_is_asked_
     trio.groups(leader).propose(GROUP, term, vec![UNKNOWN.into()]);
     trio.groups(leader).turn();
     trio.settle();
+    trio.tell_commits();
     for id in others(leader) {
         assert_eq!(trio.messages(id), None, "it has stopped");
         let asked = trio.groups(leader).transfer(GROUP, trio.member(id));

@@ -86,6 +86,7 @@ fn a_member_whose_disk_was_lost_comes_back_as_its_next_life_with_contents_and_bo
     assert!((30_000..120_000).contains(&sent), "{sent}");
     has(&trio, lost, 2..=300);
     trio.publish_each(lost, 301..=310);
+    trio.tell_commits();
     assert_eq!(NODES.map(|id| trio.messages(id)), [Some(309); 3]);
 }
 
@@ -233,6 +234,7 @@ fn what_no_disk_has_any_more_is_given_up_and_everything_else_is_served() {
     NODES.iter().for_each(|id| trio.rot(*id, 2_000));
     let found = consume(&trio);
     assert!((100..300).contains(&found.len()), "{}", found.len());
+    trio.tell_commits();
     assert_eq!(NODES.map(|id| trio.messages(id)), [Some(0); 3]);
 }
 

@@ -362,6 +362,11 @@ impl Trio {
         (0..count).for_each(|_| self.tick());
     }
 
+    /// Until followers know what is committed: no later than a heartbeat.
+    pub fn tell_commits(&self) {
+        self.ticks(2);
+    }
+
     /// Lets the disks and the network do what there is to do.
     pub fn settle(&self) {
         loop {
