@@ -260,16 +260,41 @@ impl Group {
         self.campaign_in = Some(self.campaign_in.map_or(soon, |ticks| ticks.min(soon)));
     }
 
-    /// The group is new. The first one to lead asks for votes at once, the others only if nothing is heard of that one.
-    pub fn begin(&mut self, is_first: bool, settings: &Settings) {
-        if self.term() == 0 {
-            self.wake();
-            self.campaign_in = Some(if is_first {
-                0
-            } else {
-                settings.election / 2 + self.late()
-            });
+    /// The group is new. The first one to lead asks for votes at once, and again when another member says that it is there, since
+    /// whoever has not opened the group yet gives none. The others do so only if nothing is heard of that one.
+    pub fn begin(
+        &mut self,
+        is_first: bool,
+        settings: &Settings,
+        reachable: &dyn Fn(NodeId) -> bool,
+        out: &mut Out,
+    ) {
+        if self.term() != 0 {
+            return;
         }
+        self.wake();
+        self.begins = is_first;
+        if is_first {
+            self.campaign(settings);
+            return;
+        }
+        self.campaign_in = Some(settings.election / 2 + self.late());
+        for member in self
+            .membership()
+            .voters
+            .iter()
+            .filter(|m| **m != self.me && reachable(m.node))
+        {
+            out.send.push((member.node, Item::Digest(self.digest())));
+        }
+    }
+
+    /// Another member of a new group, which this one is to lead first, is there.
+    fn asks_again(&self) -> bool {
+        let state = self.raw.raft.state;
+        self.begins
+            && self.leader().is_none()
+            && matches!(state, StateRole::Follower | StateRole::PreCandidate)
     }
 
     /// Spread over four ticks, so that ten thousand groups don't ask at once.
@@ -362,9 +387,12 @@ impl Group {
 
     /// A peer stands elsewhere: what is missing is found out by being awake. Whether it leads there and has to be told, since it
     /// may sleep: whoever has no vote can't wake it by asking for some.
-    pub fn compare(&mut self, digest: &Digest) -> bool {
+    pub fn compare(&mut self, digest: &Digest, settings: &Settings) -> bool {
         let member = digest.member;
         self.tell_later(member);
+        if self.asks_again() {
+            self.campaign(settings);
+        }
         // Who is no member here and knows of nothing that is missing here disturbs nobody.
         let stranger = self.farewell(member).is_some() && digest.commit <= self.committed();
         if self.removed

@@ -84,6 +84,8 @@ pub(crate) struct Group {
     /// Ticks until it asks for votes, if it decided to.
     campaign_in: Option<u32>,
     attempts: u32,
+    /// The group is new and this member is to lead it first.
+    begins: bool,
     /// Ticks in which nothing had to be done.
     quiet: u32,
     reported: (u64, u64),
@@ -147,6 +149,7 @@ impl Group {
             awake: false,
             campaign_in: None,
             attempts: 0,
+            begins: false,
             quiet: 0,
             reported: (0, 0),
             removed: false,

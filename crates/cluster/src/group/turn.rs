@@ -330,7 +330,7 @@ impl Group {
             self.reported = (term, leader);
             let leader = MemberId::from_number(leader);
             if leader.is_some() {
-                (self.campaign_in, self.attempts) = (None, 0);
+                (self.campaign_in, self.attempts, self.begins) = (None, 0, false);
             }
             if !self.leads() {
                 self.lost = Vec::new();

@@ -203,9 +203,10 @@ impl Groups {
 
     /// The group is new, and this member is to lead it first, or another one.
     pub fn begin(&mut self, group: GroupId, is_first: bool) {
-        if let Some(group) = self.slots.get_mut(group) {
-            group.begin(is_first, &self.settings);
-        }
+        let reachable = self.peers.reachable();
+        let _ = self.with(group, |group, settings, out| {
+            group.begin(is_first, settings, &reachable, out);
+        });
     }
 
     /// Hands the leadership of a group over.

@@ -239,8 +239,8 @@ impl Groups {
         if let Some(gone) = member.farewell(digest.member) {
             self.say_gone(digest.group, from, digest.member, gone);
         }
-        let told = self.with(digest.group, |group, _, _| {
-            group.compare(digest).then(|| group.digest())
+        let told = self.with(digest.group, |group, settings, _| {
+            group.compare(digest, settings).then(|| group.digest())
         });
         if let Ok(Some(own)) = told {
             self.out.send.push((from, Item::Digest(own)));
