@@ -86,6 +86,7 @@ pub use administration::administrator::Administrator;
 pub use administration::draft::{Draft, Mark};
 pub use administration::overview::{NodeStatus, QueueTotals, Turned};
 pub use administration::parameters::{CLUSTER_ID, CLUSTER_TAGS};
+pub use administration::rebalance::{Asked, Leaderships, Progress, Told, rebalance};
 pub use administration::replicas::{OwnCopy, SharedStanding};
 pub use assembly::erase::erase;
 pub use assembly::repair::repair;

@@ -64,6 +64,7 @@ impl Management {
             tracers: Arc::new(Semaphore::new(trace::LISTENERS)),
             guesses: Guesses::default(),
             unread: Arc::default(),
+            rebalancing: Arc::default(),
             event_tail: EventTail::default(),
         });
         let serving = Arc::clone(&api);
