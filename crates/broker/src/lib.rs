@@ -109,7 +109,7 @@ pub use messages::unconfirmed::Unconfirmed;
 pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
-pub use options::{DISK_FREE_LIMIT, OpenError, Options};
+pub use options::{DISK_FREE_LIMIT, OpenError, Options, Reconciliation};
 pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
@@ -125,7 +125,7 @@ pub use catalog::{
     PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
     View,
 };
-pub use catalog::{ConsumerArguments, QueueDefaults};
+pub use catalog::{ConsumerArguments, Locator, QueueDefaults};
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

@@ -240,6 +240,7 @@ fn broker_options(config: &Config) -> broker::Options {
         disk_free_limit: config.disk_free_limit.bytes(total),
         consumer_timeout_ms: config.consumer_timeout_ms,
         queue_defaults: config.queue_defaults,
+        reconciliation: config.reconciliation,
         cluster_name: config.cluster_name.clone(),
         node_name: config.node_name.to_string(),
         interceptors: config.interceptors.clone(),
