@@ -16,6 +16,7 @@ from harness.cluster import Cluster, name as name_of  # noqa: E402
 
 RECONCILIATION = "quorum_queue.continuous_membership_reconciliation"
 SETTINGS = {f"{RECONCILIATION}.enabled": "true", f"{RECONCILIATION}.interval": "2000", f"{RECONCILIATION}.trigger_interval": "300"}
+SETTINGS["quorum_queue.rebalance_after_return"] = "true"
 TARGET = "x-quorum-target-group-size"
 
 
@@ -65,6 +66,25 @@ def test_a_policy_makes_queues_grow_and_their_initial_members_are_spread(five, n
         until_voters(five, queue, 5)
     assert all(len(row(five, queue)["members"]) == 3 for queue in queues[5:])
     assert api(five, 1).delete(f"/policies/%2F/{name}").status == 204
+
+
+def test_leaders_are_spread_again_some_time_after_a_node_came_back(five, name):
+    queues = [f"{name}.{number}" for number in range(10)]
+    for queue in queues:
+        declare(five, queue, 2, **{"x-quorum-initial-group-size": 5})
+        publish(five, queue, [b"body"])
+    five.nodes[3].kill()
+    five.spawn()
+    five.nodes[3].wait_until_serving()
+
+    def leads():
+        leaders = [(row(five, queue) or {}).get("leader") for queue in queues]
+        return max(leaders.count(name_of(node)) for node in range(5))
+
+    # With queues of other tests, which count as well: none has nearly all of them.
+    until(leads, wanted=lambda it: it <= 7, patience=PATIENCE_SECONDS, what="leaders stay where they are")
+    for queue in queues:
+        assert consume(five, queue, 1, 3) == [(b"body", False)]
 
 
 def test_a_forgotten_node_takes_its_members_with_it_and_others_come_in_their_place(five, name):

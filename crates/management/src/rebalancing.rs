@@ -5,14 +5,14 @@
 //! unless nodes cannot reach each other. What may go wrong between two steps stands in decision note 58.
 
 use crate::access::Right;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::options::Members;
 use crate::others::{self, Answer, Question};
 use crate::quorum::{pattern, unavailable};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{Asked, Broker, Leaderships, NodeId, Progress, QueueKind, Told, User, rebalance};
+use broker::{Asked, Broker, Leaderships, NodeId, Progress, QueueKind, THE_NODE, Told, User, rebalance};
 use model::QueueId;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -43,6 +43,11 @@ const LEADERS: &str = "/leveret/leaders";
 
 /// The time between two looks at what has become of leaders that were to move.
 const MOMENT: Duration = Duration::from_millis(50);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// For so many seconds all nodes have to stay as they are before leaders are spread because one came back.
+const QUIET_S: u32 = 15;
 
 /// RabbitMQ's name for what it says if one is under way.
 const IN_PROGRESS: &str = "rebalance_in_progress";
@@ -103,7 +108,7 @@ fn begin(call: &Call<'_>, body: Map<String, Value>) -> Result<Reply, Refusal> {
         return Ok(answer.into());
     }
     let is_done = match wanted {
-        Some(wanted) => run(call, wanted)?,
+        Some(wanted) => run(call.api, &call.user, wanted)?,
         None => true,
     };
     Ok(match is_done {
@@ -141,27 +146,82 @@ fn elsewhere(call: &Call<'_>, question: Question) -> Result<Option<Answer>, Refu
 }
 
 /// Begins on a thread of its own. False if one is under way.
-fn run(call: &Call<'_>, wanted: Wanted) -> Result<bool, Refusal> {
-    let mut progress = lock(&call.api.rebalancing);
+fn run(api: &Api, user: &User, wanted: Wanted) -> Result<bool, Refusal> {
+    let mut progress = lock(&api.rebalancing);
     if progress.is_running {
         return Ok(false);
     }
     *progress = Progress::default();
-    let Some(members) = call.api.options.members.clone() else {
+    let Some(members) = api.options.members.clone() else {
         return Ok(true);
     };
     let work = Work {
-        broker: Arc::downgrade(&call.api.broker),
+        broker: Arc::downgrade(&api.broker),
         members,
-        user: call.user.clone(),
+        user: user.clone(),
         wanted,
-        progress: call.api.rebalancing.clone(),
+        progress: api.rebalancing.clone(),
     };
     let thread = std::thread::Builder::new().name("rebalance".into());
     let started = thread.spawn(move || work.run());
     started.map_err(|error| Refusal::Internal(error.to_string()))?;
     progress.is_running = true;
     Ok(true)
+}
+
+/// Spreads leaders whenever nodes have come back, on a thread that ends with the API.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn watch(api: &Arc<Api>) -> std::io::Result<()> {
+    let api = Arc::downgrade(api);
+    let thread = std::thread::Builder::new().name("returns".into());
+    let mut returns = Returns::default();
+    let watching = thread.spawn(move || {
+        loop {
+            std::thread::park_timeout(SECOND);
+            let Some(api) = api.upgrade() else { return };
+            let up = api.broker.may_lead();
+            let is_first = up.first() == Some(&api.broker.own_node());
+            if returns.is_due(up) && is_first {
+                spread_again(&api);
+            }
+        }
+    });
+    watching.map(drop)
+}
+
+fn spread_again(api: &Api) {
+    let all = Wanted::of(&Map::new()).ok().flatten();
+    let begun = all.map(|all| run(api, &User::named(THE_NODE), all));
+    match begun {
+        Some(Err(refusal)) => tracing::warn!(
+            area = "management",
+            "leaders are not spread after a node came back: {refusal:?}"
+        ),
+        _ => tracing::info!(area = "management", "a node came back: leaders are spread"),
+    }
+}
+
+/// Which nodes were up, and how long ago one came.
+#[derive(Debug, Default)]
+struct Returns {
+    up: BTreeSet<NodeId>,
+    /// So many seconds to wait.
+    wait: Option<u32>,
+}
+
+impl Returns {
+    /// A second has passed. Whether a node has come back since, and nothing has changed for a while.
+    fn is_due(&mut self, up: BTreeSet<NodeId>) -> bool {
+        let has_come = !up.is_subset(&self.up);
+        if has_come || self.wait.is_some() && up != self.up {
+            self.wait = Some(QUIET_S);
+        }
+        self.up = up;
+        self.wait = self.wait.map(|wait| wait.saturating_sub(1));
+        self.wait.take_if(|wait| *wait == 0).is_some()
+    }
 }
 
 /// What the thread does.
@@ -322,6 +382,26 @@ mod tests {
         };
         assert_eq!(told(&answer), Some(expected));
         assert_eq!(told(&json!({"begun": [7]})), None);
+    }
+
+    #[test]
+    fn leaders_are_spread_some_time_after_a_node_came_and_not_because_one_went() {
+        let nodes = |nodes: &[u64]| nodes.iter().map(|node| NodeId(*node)).collect::<BTreeSet<_>>();
+        let mut returns = Returns::default();
+        let mut due = Vec::new();
+        let up = |second| match second {
+            0..50 => nodes(&[1, 2, 3]),
+            50..100 => nodes(&[1, 3]),
+            // It comes, goes, and comes again.
+            103..106 => nodes(&[1, 3]),
+            _ => nodes(&[1, 2, 3]),
+        };
+        for second in 0..200_u32 {
+            if returns.is_due(up(second)) {
+                due.push(second);
+            }
+        }
+        assert_eq!(due, [QUIET_S - 1, 106 + QUIET_S - 1]);
     }
 
     #[test]

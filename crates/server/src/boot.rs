@@ -404,6 +404,7 @@ fn management_options(
         node: config.node_name.to_string(),
         plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),
         target_cluster_size: config.cluster.formation.target_size(),
+        spreads_after_return: config.rebalances_after_return,
         node_tags: config.cluster.node_tags.clone(),
         rabbitmq_version: compatible_version(),
         listeners,

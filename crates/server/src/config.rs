@@ -125,6 +125,8 @@ pub struct Config {
     pub consumer_timeout_ms: u64,
     /// `default_queue_type`, `queue_leader_locator` and `quorum_queue.property_equivalence.*`.
     pub queue_defaults: broker::QueueDefaults,
+    /// `quorum_queue.rebalance_after_return`: leaders are spread when a node has come back.
+    pub rebalances_after_return: bool,
     /// `quorum_queue.continuous_membership_reconciliation.*`.
     pub reconciliation: broker::Reconciliation,
     /// `cluster_name`, announced to clients.
@@ -353,6 +355,7 @@ impl Default for Config {
             consumer_timeout_ms: 0,
             queue_defaults: broker::QueueDefaults::default(),
             reconciliation: broker::Reconciliation::default(),
+            rebalances_after_return: false,
             cluster_name: "leveret".to_owned(),
             cluster: ClusterOptions::default(),
             plugins: None,

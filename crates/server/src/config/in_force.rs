@@ -300,6 +300,10 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
 }
 
 fn reconciliation(sheet: &mut Sheet, config: &Config) {
+    sheet.put(
+        "quorum_queue.rebalance_after_return",
+        config.rebalances_after_return,
+    );
     let reconciliation = config.reconciliation;
     let key = |name: &str| format!("quorum_queue.continuous_membership_reconciliation.{name}");
     sheet.put(key("enabled"), reconciliation.is_enabled);

@@ -410,6 +410,10 @@ pub const KEYS: &[(&str, Rule)] = &[
         NoEffect("members of a node always go when it is forgotten"),
     ),
     (
+        "quorum_queue.rebalance_after_return",
+        Sets(quorum::rebalance_after_return),
+    ),
+    (
         "quorum_queue.initial_cluster_size",
         NoEffect("three nodes have a queue, or as many as x-quorum-initial-group-size says"),
     ),

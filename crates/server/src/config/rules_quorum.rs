@@ -20,6 +20,11 @@ pub fn leader_locator(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn rebalance_after_return(config: &mut Config, setting: &Setting) -> Checked {
+    config.rebalances_after_return = boolean(setting)?;
+    Ok(())
+}
+
 pub fn reconciles(config: &mut Config, setting: &Setting) -> Checked {
     config.reconciliation.is_enabled = boolean(setting)?;
     Ok(())
