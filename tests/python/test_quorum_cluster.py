@@ -1,5 +1,7 @@
 """Quorum queues of three nodes: through any node, while nodes are killed, cut off and started again, and with members that come and go."""
 
+import re
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -182,6 +184,120 @@ def test_what_a_consumer_holds_stays_its_own_when_the_leader_goes(cluster, name)
         until(lambda: (row(cluster, name, through) or {}).get("messages"), wanted=lambda it: it == 1, patience=PATIENCE_SECONDS)
     # It was with a consumer that is gone: it comes again, marked.
     assert consume(cluster, name, 1, through) == [(b"3", True)]
+
+
+def led_by(cluster, queues, asked=0):
+    """How many of the queues each node leads, as one of them says."""
+    leaders = [(row(cluster, queue, asked) or {}).get("leader") for queue in queues]
+    return sorted(leaders.count(name_of(node)) for node in NODES)
+
+
+def command(cluster, node, *words):
+    data = ["--data-dir", str(cluster.nodes[node].data)]
+    return subprocess.run([BINARY, "ctl", *words, *data], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+
+def test_a_rebalance_spreads_leaders_and_costs_clients_nothing(cluster, name):
+    queues = [f"{name}.{number}" for number in range(12)]
+    for queue in queues:
+        declare(cluster, queue)
+        publish(cluster, queue, [b"before"])
+    assert led_by(cluster, queues) == [0, 0, 12]
+    with connect(cluster, 1) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        # By patterns: the others stay where they are.
+        some = [queue for queue in queues if queue.endswith((".1", ".2", ".3"))]
+        told = command(cluster, 2, "rebalance", "quorum", "--queue-pattern", rf"^{re.escape(name)}\.[123]$")
+        assert told.returncode == 0, told.stderr
+        assert "Number of quorum queues" in told.stdout
+        until(lambda: led_by(cluster, some), wanted=lambda it: it == [1, 1, 1], patience=PATIENCE_SECONDS)
+        assert led_by(cluster, queues) == [1, 1, 10]
+        told = []
+        rest = threading.Thread(target=lambda: told.append(command(cluster, 1, "rebalance", "all", "--queue-pattern", f"^{re.escape(name)}")))
+        rest.start()
+        for _ in range(20):
+            for queue in queues:
+                channel.basic_publish("", queue, b"meanwhile", mandatory=True)
+        rest.join()
+    assert told[0].returncode == 0, told[0].stderr
+    until(lambda: led_by(cluster, queues), wanted=lambda it: it == [4, 4, 4], patience=PATIENCE_SECONDS)
+    for queue in queues:
+        assert [body for body, _ in consume(cluster, queue, 21)] == [b"before"] + [b"meanwhile"] * 20
+        assert count(cluster, queue) == 0
+
+
+def test_a_rebalance_of_everything_is_begun_by_any_node_and_its_end_is_not_awaited(cluster, name):
+    queues = [f"{name}.{number}" for number in range(3)]
+    for queue in queues:
+        declare(cluster, queue)
+    assert api(cluster, 1).post("/rebalance/queues", {}).status == 204
+    until(lambda: api(cluster, 2).get("/leveret/rebalance").json["running"], wanted=lambda it: it is False, patience=PATIENCE_SECONDS)
+    everything = [it["name"] for it in api(cluster, 0).get("/queues?columns=name,type").json if it["type"] == "quorum"]
+
+    def is_even():
+        counts = led_by(cluster, everything)
+        return sum(counts) == len(everything) and counts[2] - counts[0] <= 1
+
+    until(is_even, patience=PATIENCE_SECONDS, what="leaders are not even")
+    # Classic queues and streams do not move, and a pattern has to be one.
+    assert command(cluster, 1, "rebalance", "classic").returncode == 0
+    assert api(cluster, 1).post("/leveret/rebalance", {"type": "mirrored"}).status == 400
+    assert api(cluster, 1).post("/leveret/rebalance", {"queue_pattern": "("}).status == 400
+    refused = command(cluster, 0, "add_member", queues[0], name_of(1), "--membership", "non_voter")
+    assert refused.returncode != 0 and "never vote" in refused.stderr + refused.stdout
+
+
+def test_a_rebalance_leaves_out_nodes_that_are_down_and_is_done_by_those_that_run(cluster, name):
+    queues = [f"{name}.{number}" for number in range(8)]
+    for queue in queues:
+        declare(cluster, queue, 1)
+    cluster.nodes[0].kill()
+    mine = ["--queue-pattern", f"^{re.escape(name)}"]
+    until(lambda: command(cluster, 2, "rebalance", "all", *mine).returncode, wanted=lambda it: it == 0, patience=PATIENCE_SECONDS)
+    until(lambda: led_by(cluster, queues, 2), wanted=lambda it: it == [0, 4, 4], patience=PATIENCE_SECONDS)
+
+
+BALANCED = {"x-queue-leader-locator": "balanced"}
+
+
+def test_balanced_queues_are_led_by_all_nodes_whichever_declares_them(cluster, name):
+    queues = [f"{name}.{number}" for number in range(9)]
+    for queue in queues:
+        declare(cluster, queue, 1, **BALANCED)
+    assert sum(led_by(cluster, queues)) == 9
+    # Those of other tests count, too; these make up for them.
+    everything = [it["name"] for it in api(cluster, 0).get("/queues?columns=name,type").json if it["type"] == "quorum"]
+    counts = until(lambda: led_by(cluster, everything), wanted=lambda it: sum(it) == len(everything), patience=PATIENCE_SECONDS)
+    mine = led_by(cluster, queues)
+    assert counts[2] - counts[0] <= 1 or mine[2] > mine[0], (counts, mine)
+    for queue in queues:
+        publish(cluster, queue, [b"body"], 2)
+        assert row(cluster, queue)["arguments"]["x-queue-leader-locator"] == "balanced"
+
+
+def test_a_policy_spreads_queues_and_those_of_definitions(cluster, name):
+    policy = {"pattern": f"^{re.escape(name)}", "definition": {"queue-leader-locator": "balanced"}, "apply-to": "queues"}
+    assert api(cluster, 0).put(f"/policies/%2F/{q(name)}", policy).status == 201
+    queues = [f"{name}.{number}" for number in range(30)]
+    definitions = {"queues": [{"vhost": "/", "name": queue, "durable": True, "auto_delete": False, "arguments": QUORUM} for queue in queues]}
+    assert api(cluster, 1).post("/definitions", definitions).status == 204
+    counts = until(lambda: led_by(cluster, queues), wanted=lambda it: sum(it) == 30, patience=PATIENCE_SECONDS)
+    assert counts[0] >= 5, counts
+    assert api(cluster, 0).delete(f"/policies/%2F/{q(name)}").status == 204
+
+
+def test_a_classic_queue_that_is_balanced_lives_where_the_fewest_are(cluster, name):
+    queues = [f"{name}.{number}" for number in range(6)]
+    with connect(cluster, 2) as connection:
+        channel = connection.channel()
+        for queue in queues:
+            channel.queue_declare(queue, durable=True, arguments=BALANCED)
+            channel.queue_declare(queue, durable=True, arguments=BALANCED)
+        nodes = [row(cluster, queue)["node"] for queue in queues]
+        assert all(nodes.count(name_of(node)) >= 1 for node in NODES), nodes
+        channel.queue_declare(f"{name}.mine", exclusive=True, arguments=BALANCED)
+        assert row(cluster, f"{name}.mine", 2)["node"] == name_of(2)
 
 
 def test_all_nodes_start_again_and_have_everything(cluster, name):

@@ -86,6 +86,7 @@ pub use administration::administrator::Administrator;
 pub use administration::draft::{Draft, Mark};
 pub use administration::overview::{NodeStatus, QueueTotals, Turned};
 pub use administration::parameters::{CLUSTER_ID, CLUSTER_TAGS};
+pub use administration::rebalance::{Asked, Leaderships, Progress, Told, rebalance};
 pub use administration::replicas::{OwnCopy, SharedStanding};
 pub use assembly::erase::erase;
 pub use assembly::repair::repair;
@@ -108,7 +109,7 @@ pub use messages::unconfirmed::Unconfirmed;
 pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
-pub use options::{DISK_FREE_LIMIT, OpenError, Options};
+pub use options::{DISK_FREE_LIMIT, OpenError, Options, Reconciliation};
 pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
@@ -124,7 +125,7 @@ pub use catalog::{
     PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
     View,
 };
-pub use catalog::{ConsumerArguments, QueueDefaults};
+pub use catalog::{ConsumerArguments, Locator, QueueDefaults};
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

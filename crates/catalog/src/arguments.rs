@@ -7,6 +7,7 @@
 //! and what they set; [`settings`] puts a queue's settings together. A new argument of queues is a line in the table, a
 //! field of `model::QueueSettings`, and the place in the queue that acts on it.
 
+pub mod placing;
 pub(crate) mod policy_key;
 pub mod retry_delay;
 mod rule;

@@ -50,6 +50,7 @@ pub mod user;
 pub mod vhost;
 pub mod view;
 
+pub use arguments::placing::Locator;
 pub use arguments::{ConsumerArguments, check_consumer, kind_of};
 pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;

@@ -36,6 +36,8 @@ pub struct Catalog<R> {
     transient: BTreeSet<(Lifetime, QueueId)>,
     /// How many queues have their home on each node, what exchanges keep among them.
     homes: BTreeMap<NodeId, u64>,
+    /// How many queues each node has, alone or with others.
+    copies: BTreeMap<NodeId, u64>,
     /// The next queue gets this id.
     pub(crate) next_queue: u64,
     /// During replay between a snapshot's start and its end: what was changed meanwhile.
@@ -57,6 +59,7 @@ impl<R> Catalog<R> {
             queues: BTreeMap::new(),
             transient: BTreeSet::new(),
             homes: BTreeMap::new(),
+            copies: BTreeMap::new(),
             next_queue: 1,
             deferred: None,
             replies: PhantomData,
@@ -252,6 +255,7 @@ impl<R> Catalog<R> {
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::ChangeMember { id, node, is_member } => self.change_member(id, node, is_member, turn),
+            Request::AddMember { id, nodes, size } => self.add_member(id, &nodes, size, turn),
             Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::All { of, requests } => self.all(of, requests, turn),

@@ -158,9 +158,14 @@ impl Policies {
 
     /// What applies to a queue; nothing does to what an exchange keeps for itself.
     pub fn of_queue(&self, queue: &Queue) -> Applied<'_> {
-        match self.is_empty() || !queue.kind.is_of_clients() {
+        self.of_new(queue.kind, &queue.name)
+    }
+
+    /// The same of one that may be made.
+    pub fn of_new(&self, kind: QueueKind, name: &str) -> Applied<'_> {
+        match self.is_empty() || !kind.is_of_clients() {
             true => Applied::default(),
-            false => self.of(Object::Queue(queue.kind), &queue.name),
+            false => self.of(Object::Queue(kind), name),
         }
     }
 

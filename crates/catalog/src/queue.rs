@@ -53,6 +53,13 @@ impl Queue {
         founders.chain(later.copied()).filter(|it| !it.is_gone)
     }
 
+    /// The nodes that have it, be it alone.
+    pub(crate) fn places(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let alone = (!self.is_shared()).then_some(self.home);
+        let members = self.members().filter(|_| self.is_shared());
+        members.map(|it| it.node).chain(alone)
+    }
+
     /// The member that this node is.
     pub fn member(&self, node: NodeId) -> Option<Member> {
         self.members().find(|it| it.node == node)

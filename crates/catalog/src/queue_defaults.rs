@@ -1,6 +1,7 @@
 //! What a declaration leaves to its virtual host and to the node: which type of queue it means, and when it means a queue that is
 //! there.
 
+use crate::arguments::placing::Locator;
 use crate::arguments::{DEAD_LETTER_EXCHANGE, QUEUE_TYPE, kind_of};
 use crate::{DeclareQueue, Queue, QueueKind, Vhost};
 use model::table::Table;
@@ -13,6 +14,8 @@ pub struct QueueDefaults {
     /// `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`: a quorum queue may be declared again as a classic
     /// one.
     pub relaxed: bool,
+    /// `queue_leader_locator`: where queues are led first, if neither their arguments nor policies say so.
+    pub locator: Locator,
 }
 
 /// The arguments that a quorum queue and a classic one must have alike where checks are relaxed.
@@ -78,7 +81,7 @@ mod tests {
     fn a_declaration_without_a_type_means_the_default_if_it_can() {
         let defaults = QueueDefaults {
             kind: QueueKind::Quorum,
-            relaxed: false,
+            ..QueueDefaults::default()
         };
         let meant = |name: &str, durable, exclusive, arguments| {
             let mut declare = DeclareQueue {

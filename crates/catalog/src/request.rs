@@ -200,6 +200,13 @@ pub enum Request {
         node: NodeId,
         is_member: bool,
     },
+    /// One of these nodes is to have a copy, too, of a queue that several have, if fewer than so many do: that which has the
+    /// fewest queues. Answered with the queue as it is then.
+    AddMember {
+        id: QueueId,
+        nodes: Vec<NodeId>,
+        size: usize,
+    },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

@@ -1,5 +1,6 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
+use crate::arguments::placing::{self, Locator};
 use crate::arguments::queue_settings;
 use crate::arguments::settings::fallbacks;
 use crate::binding::{Binding, ByDestination, Target};
@@ -8,6 +9,7 @@ use crate::node::Lifetime;
 use crate::routing::{Envelope, Found};
 use crate::{DeclaredExchange, Destination, Exchange, Metadata, Name, Policies, Queue, QueueKind, Quota};
 use imbl::{OrdMap, OrdSet};
+use model::table::Table;
 use model::{QueueId, QueueSettings};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -138,6 +140,17 @@ impl Vhost {
     /// What a queue's arguments and policies mean together.
     pub fn settings(&self, queue: &Queue) -> QueueSettings {
         queue_settings(queue, self.policies.of_queue(queue).definition().as_ref())
+    }
+
+    /// Where a new queue of this kind and name is to be led first, as arguments and policies say, if they do.
+    pub fn locator(&self, kind: QueueKind, name: &str, arguments: &Table) -> Option<Locator> {
+        placing::locator(arguments, self.policies.of_new(kind, name).definition().as_ref())
+    }
+
+    /// How many members a queue is to have in the long run, if anybody says so.
+    pub fn target_size(&self, queue: &Queue) -> Option<usize> {
+        let policy = self.policies.of_queue(queue).definition();
+        placing::target_size(queue.kind, &queue.arguments, policy.as_ref())
     }
 
     /// What arguments and policies say of a queue that cannot be so, with what is done instead.

@@ -157,6 +157,16 @@ fn object() -> impl Strategy<Value = Request> {
             drained,
         }),
         any::<usize>().prop_map(|at_most| Request::EndTransient { at_most }),
+        any::<(u64, u64, bool)>().prop_map(|(id, node, is_member)| Request::ChangeMember {
+            id: QueueId(id),
+            node: NodeId(node),
+            is_member,
+        }),
+        (any::<u64>(), homes(), any::<usize>()).prop_map(|(id, nodes, size)| Request::AddMember {
+            id: QueueId(id),
+            nodes,
+            size,
+        }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),
             at_most

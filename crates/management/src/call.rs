@@ -13,12 +13,12 @@ use crate::sampler::Sampler;
 use crate::samples::Samples;
 use crate::snapshot::Snapshot;
 use crate::unread::Unread;
-use broker::{Administrator, Broker, QueueView, User, Vhost, View};
+use broker::{Administrator, Broker, Progress, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
 /// What all requests share.
@@ -38,6 +38,8 @@ pub struct Api {
     pub guesses: Guesses,
     /// What waits to be read.
     pub unread: Arc<Unread>,
+    /// How far the rebalance of leaders is that this node does, or what came of its last one.
+    pub rebalancing: Arc<Mutex<Progress>>,
     /// The last events, while other nodes ask for them.
     pub event_tail: EventTail,
 }

@@ -71,15 +71,12 @@ const STABLE: &[&str] = &[
 
 /// What is not built yet: these can't be turned on.
 const LATER: &[&str] = &[
-    "quorum_queue",
-    "quorum_queue_non_voters",
     "restart_streams",
     "stream_filtering",
     "stream_queue",
     "stream_sac_coordinator_unblock_group",
     "stream_single_active_consumer",
     "stream_update_config_command",
-    "track_qq_members_uids",
 ];
 
 const RABBIT: &str = "rabbit";

@@ -17,11 +17,11 @@
 //!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed` with
 //!   `observed_elsewhere` and `event_tail`, `tap`; `listening` gives them their turns).
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
-//!   `parameters`, `limits`, `exchanges` (with `exchange_stats`), `queues`, `bindings`, `connections`, `channels`, `consumers`,
-//!   `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`] and `moving_elsewhere`), `definitions` (a `document`;
-//!   with `import`, `import_report`, `existing` and `unsupported`), `health`, `configuration`, `logs` (with `log_tail`),
-//!   `network`, `alarms`. `api_session` is a session for what changes objects; [`listing`] pages, sorts and filters lists;
-//!   [`json`] writes AMQP's tables.
+//!   `parameters`, `limits`, `exchanges` (with `exchange_stats`), `queues` (with `quorum` and `rebalancing`), `bindings`,
+//!   `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`] and
+//!   `moving_elsewhere`), `definitions` (a `document`; with `import`, `import_report`, `existing` and `unsupported`), `health`,
+//!   `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `api_session` is a session for what changes objects;
+//!   [`listing`] pages, sorts and filters lists; [`json`] writes AMQP's tables.
 //! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show
 //!   it; `timing` and `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what
 //!   the process uses of the machine.
@@ -103,6 +103,7 @@ mod query;
 mod queues;
 mod quorum;
 mod range;
+mod rebalancing;
 mod refusal;
 mod reply;
 mod route;

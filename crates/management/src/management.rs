@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::sampler::Sampler;
 use crate::serve::{Listeners, serve};
 use crate::served::{self, Served};
-use crate::{answering, trace, web_ui};
+use crate::{answering, rebalancing, trace, web_ui};
 use broker::Broker;
 use listener::{Endpoint, StartError};
 use std::sync::Arc;
@@ -64,8 +64,12 @@ impl Management {
             tracers: Arc::new(Semaphore::new(trace::LISTENERS)),
             guesses: Guesses::default(),
             unread: Arc::default(),
+            rebalancing: Arc::default(),
             event_tail: EventTail::default(),
         });
+        if api.options.spreads_after_return {
+            rebalancing::watch(&api).map_err(StartError::Thread)?;
+        }
         let serving = Arc::clone(&api);
         let served = Served::start("http", runtime, STOP_TIMEOUT, |stopped| {
             serve(Listeners { http, admin }, serving, stopped)

@@ -63,6 +63,8 @@ pub struct Options {
     pub plugins: Option<BTreeSet<String>>,
     /// So many nodes the cluster should have.
     pub target_cluster_size: u32,
+    /// Leaders of quorum queues are spread when a node has come back.
+    pub spreads_after_return: bool,
     /// Who is of the node's cluster, if it is one of several.
     pub members: Option<Members>,
     /// What operators say about the node: names and values (`node_tags`).
@@ -198,6 +200,7 @@ impl Options {
             node: "rabbit@localhost".into(),
             plugins: None,
             target_cluster_size: 1,
+            spreads_after_return: false,
             members: None,
             node_tags: BTreeMap::new(),
             rabbitmq_version: "4.2.0".into(),

@@ -4,8 +4,10 @@
 //! Nodes that say nothing within a second are left out. What may go wrong between two steps stands in decision note 50.
 
 use crate::call::Call;
+use crate::options::Members;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
+use broker::User;
 use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -96,13 +98,13 @@ impl Question {
         whole
     }
 
-    fn encode(&self, call: &Call<'_>) -> Vec<u8> {
+    fn encode(&self, user: &User) -> Vec<u8> {
         let question = json!({
             "verb": self.verb,
             "path": self.path,
             "query": self.query,
-            "user": &*call.user.name,
-            "tags": call.user.tags,
+            "user": &*user.name,
+            "tags": user.tags,
             "reason": self.reason,
             "body": self.body,
         });
@@ -125,18 +127,20 @@ pub fn running(call: &Call<'_>) -> Vec<String> {
 
 /// Asks each of these nodes its question, all at once; `None` for those that say nothing in time.
 pub fn ask(call: &Call<'_>, questions: Vec<(String, Question)>) -> Vec<Option<Answer>> {
-    let Some(members) = call
-        .api
-        .options
-        .members
-        .as_ref()
-        .filter(|_| !questions.is_empty())
-    else {
-        return questions.iter().map(|_| None).collect();
-    };
+    match &call.api.options.members {
+        Some(members) => ask_as(members, &call.user, questions),
+        None => questions.iter().map(|_| None).collect(),
+    }
+}
+
+/// The same for this user, whoever asks.
+pub fn ask_as(members: &Members, user: &User, questions: Vec<(String, Question)>) -> Vec<Option<Answer>> {
+    if questions.is_empty() {
+        return Vec::new();
+    }
     let encoded = questions
         .into_iter()
-        .map(|(node, question)| (node, question.encode(call)));
+        .map(|(node, question)| (node, question.encode(user)));
     let answers = (members.ask)(encoded.collect()).into_iter();
     answers.map(|answer| Answer::decode(&answer?)).collect()
 }

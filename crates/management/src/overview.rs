@@ -34,10 +34,6 @@ pub const ROUTES: &[Route] = &[
         path: "/extensions",
         verbs: &[("GET", Right::Management, none)],
     },
-    Route {
-        path: "/rebalance/queues",
-        verbs: &[("POST", Right::Administrator, rebalance)],
-    },
 ];
 
 /// The exchange types that there are.
@@ -86,16 +82,6 @@ fn version(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// A list of things that this node has none of.
 pub fn none(_: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::json(&json!([])))
-}
-
-/// Only queues with copies on several nodes have leaders that could be elsewhere, and there are none: classic queues stay.
-fn rebalance(call: &Call<'_>) -> Result<Reply, Refusal> {
-    tracing::info!(
-        area = "management",
-        "user '{}' has initiated a queue rebalance: this version moves no leaders",
-        call.user.name
-    );
-    Ok(Reply::empty(204))
 }
 
 fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {

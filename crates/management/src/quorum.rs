@@ -207,7 +207,11 @@ fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> 
     Ok(Reply::empty(204))
 }
 
-fn pattern(body: &Map<String, Value>, name: &str) -> Result<Regex, Refusal> {
+/// A pattern that a body names; without one everything matches.
+///
+/// # Errors
+/// It is none.
+pub fn pattern(body: &Map<String, Value>, name: &str) -> Result<Regex, Refusal> {
     let source = body.get(name).and_then(Value::as_str).unwrap_or_default();
     Regex::new(source).map_err(|error| Refusal::bad_request(error.to_string()))
 }
@@ -230,7 +234,8 @@ fn named(call: &Call<'_>) -> Result<NodeId, Refusal> {
     node.ok_or_else(|| Refusal::bad_request("Node is not a cluster member"))
 }
 
-fn unavailable(reason: &str) -> Reply {
+/// 503: it cannot be done now.
+pub fn unavailable(reason: &str) -> Reply {
     let body = json!({"error": "service_unavailable", "reason": reason});
     Reply::with_status(503, &body)
 }

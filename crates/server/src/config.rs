@@ -28,6 +28,7 @@ mod rules_ldap;
 mod rules_management;
 mod rules_oauth2;
 mod rules_prometheus;
+mod rules_quorum;
 mod rules_sign_on;
 mod rules_syslog;
 mod rules_tls;
@@ -122,8 +123,12 @@ pub struct Config {
     pub interceptors: broker::Interceptors,
     /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
     pub consumer_timeout_ms: u64,
-    /// `default_queue_type` and `quorum_queue.property_equivalence.*`.
+    /// `default_queue_type`, `queue_leader_locator` and `quorum_queue.property_equivalence.*`.
     pub queue_defaults: broker::QueueDefaults,
+    /// `quorum_queue.rebalance_after_return`: leaders are spread when a node has come back.
+    pub rebalances_after_return: bool,
+    /// `quorum_queue.continuous_membership_reconciliation.*`.
+    pub reconciliation: broker::Reconciliation,
     /// `cluster_name`, announced to clients.
     pub cluster_name: String,
     /// `cluster_formation.*`.
@@ -349,6 +354,8 @@ impl Default for Config {
             interceptors: broker::Interceptors::default(),
             consumer_timeout_ms: 0,
             queue_defaults: broker::QueueDefaults::default(),
+            reconciliation: broker::Reconciliation::default(),
+            rebalances_after_return: false,
             cluster_name: "leveret".to_owned(),
             cluster: ClusterOptions::default(),
             plugins: None,

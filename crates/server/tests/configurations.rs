@@ -95,8 +95,8 @@ fn a_production_node_of_4_starts_with_its_defaults_for_virtual_hosts() {
         warnings("production-4", &[]),
         [
             "key deprecated_features.permit.transient_nonexcl_queues has no effect: everything that RabbitMQ 4.2 permits is permitted",
-            "keys quorum_queue.initial_cluster_size, quorum_queue.continuous_membership_reconciliation.enabled, raft.wal_max_size_bytes \
-             have no effect: this version doesn't have replicated quorum queues",
+            "key quorum_queue.initial_cluster_size has no effect: three nodes have a queue, or as many as x-quorum-initial-group-size says",
+            "key raft.wal_max_size_bytes has no effect: Leveret's own log and groups decide this",
         ]
     );
 }
@@ -106,7 +106,7 @@ fn what_the_cluster_operator_writes_starts_a_node() {
     assert_eq!(
         warnings("operator", &[("RABBITMQ_NODENAME", "rabbit@shop-server-0")]),
         [
-            "key queue_master_locator has no effect: there is one node",
+            "key queue_master_locator has no effect: queue_leader_locator is what counts, as in RabbitMQ 4",
             "key cluster_partition_handling has no effect: the side of a partition that has the majority goes on, and the other one joins it \
              again by itself",
             "keys cluster_formation.k8s.host, cluster_formation.k8s.address_type have no effect: pods are found by the numbers in their names, as \

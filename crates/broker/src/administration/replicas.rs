@@ -1,11 +1,14 @@
 //! How queues stand that several nodes have, and what operators change of that.
 
 use crate::administration::administrator::Administrator;
+use crate::administration::rebalance::{Asked, Told};
 use crate::broker::Broker;
 use crate::queues::group_of;
 use crate::topology::member_id;
 use catalog::{NodeId, Queue, Refusal, Request};
 use cluster::Status;
+use model::QueueId;
+use std::collections::BTreeSet;
 
 /// How a queue that several nodes have stands, as this node knows.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +79,39 @@ impl Broker {
     /// The node that is to be asked about a queue: whoever leads it, as far as this one knows, or where it is.
     pub fn place_of(&self, queue: &Queue) -> NodeId {
         self.queues().leader(queue.id).unwrap_or(queue.home)
+    }
+
+    /// The nodes that leaders may be on: those that run, can be reached and are not in maintenance.
+    pub fn may_lead(&self) -> BTreeSet<NodeId> {
+        let view = self.view();
+        let up = view.nodes().filter(|(node, known)| {
+            known.joined().is_some()
+                && known.is_running
+                && !known.is_drained
+                && self.topology().reaches(**node)
+        });
+        up.map(|(node, _)| *node).collect()
+    }
+
+    /// Does what is asked of this node about what it leads.
+    pub fn lead_elsewhere(&self, asked: &Asked) -> Told {
+        let begins = |(queue, to): &(QueueId, NodeId)| {
+            let to = u32::try_from(to.0).ok().zip(self.groups());
+            let begins =
+                to.is_some_and(|(to, groups)| groups.hand_over_to(group_of(*queue), cluster::NodeId(to)));
+            begins.then_some(*queue)
+        };
+        let begun = asked.moves.iter().filter_map(begins).collect();
+        let is_led = |queue: &QueueId| self.queues().here(*queue).is_some();
+        let leads = match &asked.of {
+            Some(of) => of.iter().copied().filter(is_led).collect(),
+            None => {
+                let shared = self.queues().shared().into_iter();
+                let led = shared.filter(|shared| shared.leader() == Some(self.own_node()));
+                led.map(|shared| shared.known.id).collect()
+            }
+        };
+        Told { begun, leads }
     }
 
     /// Has another node lead the queue, which this one leads.

@@ -28,7 +28,7 @@ use crate::options::Options;
 use crate::options::node_limits::Occupancy;
 use crate::queues::{Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue};
 use crate::topology::caches::Caches;
-use crate::topology::{CatalogLeader, Sharing, Topology};
+use crate::topology::{CatalogLeader, Placing, Sharing, Topology};
 use catalog::{Record, View};
 use model::{ConsumerId, Index, Limits, Message, QueueId};
 use queue::NodeConsumer;
@@ -84,6 +84,10 @@ impl Broker {
     /// A broker of what recovery has found. Nothing runs yet.
     pub(crate) fn new(options: Options, recovered: Recovered, queue_memory: usize) -> Self {
         let events = Events::new(options.world.clone(), options.event_vhost.as_deref());
+        recovered.topology.place_by(Placing {
+            locator: options.queue_defaults.locator,
+            reconciliation: options.reconciliation,
+        });
         Self {
             node: recovered.node,
             log_events: recovered.log_events,
@@ -419,6 +423,7 @@ impl Existing for Broker {
 
     fn tick(&self) {
         self.topology().settle();
+        self.topology().grow_queues();
     }
 
     fn name_of(&self, node: crate::groups::NodeId) -> String {

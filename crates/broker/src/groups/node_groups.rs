@@ -227,6 +227,12 @@ impl NodeGroups {
         self.with(|state| state.groups.transfer(group, to))
     }
 
+    /// Hands the leadership of a group over to the member on this node, if it is led here and that one keeps up. Whether that
+    /// was begun.
+    pub fn hand_over_to(&self, group: GroupId, to: NodeId) -> bool {
+        self.with(|state| state.groups.hand_over_group_to(group, to))
+    }
+
     /// The group is new, and this member is to lead it first, or another one.
     pub fn begin(&self, group: GroupId, is_first: bool) {
         self.with(|state| state.groups.begin(group, is_first));

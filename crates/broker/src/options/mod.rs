@@ -60,6 +60,8 @@ pub struct Options {
     pub consumer_timeout_ms: u64,
     /// What queues are that are declared without a type, and what may be declared again as what.
     pub queue_defaults: QueueDefaults,
+    /// Whether quorum queues get the members that they are to have in the long run.
+    pub reconciliation: Reconciliation,
     /// The virtual host in which an exchange tells what happens on this node, if one does.
     pub event_vhost: Option<String>,
     /// How new passwords are hashed.
@@ -102,6 +104,7 @@ impl Options {
             interceptors: Interceptors::default(),
             consumer_timeout_ms: 0,
             queue_defaults: QueueDefaults::default(),
+            reconciliation: Reconciliation::default(),
             event_vhost: None,
             password_hashing: PasswordHashing::default(),
             set_aside: None,
@@ -110,6 +113,31 @@ impl Options {
             vhost_defaults: VhostDefaults::default(),
             takes_queues: true,
             message_memory: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// Whether quorum queues get the members that they are to have in the long run: RabbitMQ's
+/// `quorum_queue.continuous_membership_reconciliation.*`, with its defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconciliation {
+    /// They do.
+    pub is_enabled: bool,
+    /// How many of which neither arguments nor policies say so; 0: as many as they began with.
+    pub target_size: usize,
+    /// How often all are looked at, in ticks of 100 ms.
+    pub interval_ticks: u32,
+    /// How soon after something has changed, in ticks of 100 ms.
+    pub trigger_ticks: u32,
+}
+
+impl Default for Reconciliation {
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            target_size: 0,
+            interval_ticks: 36_000,
+            trigger_ticks: 100,
         }
     }
 }

@@ -10,8 +10,10 @@ mod deletion;
 mod follow;
 mod happenings;
 mod journal;
+mod load;
 mod places;
 pub(crate) mod policies;
+mod reconciliation;
 mod replicas;
 mod shared;
 
@@ -29,18 +31,20 @@ use crate::groups::membership::ENDED_PART;
 use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::LocalJournal;
-use crate::options::Options;
+use crate::options::{Options, Reconciliation};
 use crate::queues::{Peers, QueueEvents, Registry};
 use crate::stats::{self, Change};
 use crate::topology::caches::Caches;
 use catalog::{
-    Answer, Catalog, Effect, Incarnation, Name, NodeId, PasswordHash, Policies, Record, Refusal, Request,
-    View,
+    Answer, Catalog, Effect, Incarnation, Locator, Name, NodeId, PasswordHash, Policies, Record, Refusal,
+    Request, View,
 };
 use follow::Orders;
 use happenings::Watch;
 use journal::CatalogJournal;
+use load::Load;
 use model::{Index, QueueId};
+use reconciliation::Reconciling;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
@@ -83,6 +87,15 @@ pub struct Asker {
     pub user: Arc<str>,
 }
 
+/// What a node is told about where queues are to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing {
+    /// Where new ones are led first, if nobody else says so.
+    pub locator: Locator,
+    /// How many members they are to have in the long run.
+    pub reconciliation: Reconciliation,
+}
+
 /// Who is told of changes.
 pub struct Told {
     pub events: Arc<Events>,
@@ -117,6 +130,9 @@ pub struct Topology {
     peers: OnceLock<Arc<dyn Peers>>,
     /// Queues whose groups may have other members than they are to have.
     unsettled: Mutex<BTreeSet<QueueId>>,
+    /// What the node is told about where queues are to be.
+    placing: OnceLock<Placing>,
+    reconciling: Mutex<Reconciling>,
     /// Held by whoever finds out that a node can be reached, or not, until the handles say so.
     reaching: Mutex<()>,
 }
@@ -143,6 +159,8 @@ impl Topology {
             shared: OnceLock::new(),
             peers: OnceLock::new(),
             unsettled: Mutex::default(),
+            placing: OnceLock::new(),
+            reconciling: Mutex::default(),
             reaching: Mutex::default(),
             registry,
             node,
@@ -179,6 +197,15 @@ impl Topology {
         self.queue_memory.store(bytes, Ordering::Relaxed);
     }
 
+    /// This is what the node is told about where queues are to be. Once.
+    pub(crate) fn place_by(&self, placing: Placing) {
+        let _ = self.placing.set(placing);
+    }
+
+    fn placing(&self) -> Option<&Placing> {
+        self.placing.get()
+    }
+
     /// Has the catalog decide one request. Whoever asks for a channel is told by ticket when a durable change is durable.
     pub fn decide(&self, asker: Option<Asker>, request: Request) -> Decision {
         self.decide_if(asker, || Ok(()), request)
@@ -209,7 +236,7 @@ impl Topology {
         mut request: Request,
     ) -> Decision {
         let placed = request.check().and_then(|()| permit());
-        if let Err(refusal) = placed.and_then(|()| self.place(&mut request)) {
+        if let Err(refusal) = placed.and_then(|()| self.place(&mut request, &mut Load::default())) {
             return Decision::Made(Err(refusal));
         }
         let user = actor.clone();
@@ -375,8 +402,9 @@ impl Topology {
     /// As much in each as one request may have. New queues have their homes.
     fn parts(&self, requests: Vec<Request>) -> Result<Vec<Vec<Request>>, Refusal> {
         let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), AROUND);
+        let mut load = Load::of_many();
         for mut request in requests {
-            self.place(&mut request)?;
+            self.place(&mut request, &mut load)?;
             let length = request.encode().map_or(usize::MAX, |encoded| encoded.len() + 4);
             if length > Request::MOST_BYTES - AROUND {
                 let reason = "one of the changes is too long for another node".to_owned();

@@ -1,9 +1,10 @@
 //! Where queues are: here, on a node that can be reached, or on none.
 
 use super::Topology;
+use super::load::Load;
 use crate::clients::alarms::AlarmReason;
 use crate::queues::{Handle, Peers};
-use catalog::{ExchangeKind, Node, NodeId, Refusal, Request};
+use catalog::{ExchangeKind, Locator, Node, NodeId, QueueKind, Refusal, Request, View};
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -38,14 +39,16 @@ impl Topology {
         }
     }
 
-    /// Says where what a request declares may have its home, on a node that takes no queues or is in maintenance. What exists
-    /// already stays where it is.
+    /// Says where what a request declares may have its home: on a node that takes no queues or is in maintenance, and if it is to
+    /// be spread. What exists already stays where it is.
     ///
     /// # Errors
     /// This node takes none, and no node that takes queues can be reached.
-    pub(super) fn place(&self, request: &mut Request) -> Result<(), Refusal> {
+    pub(super) fn place(&self, request: &mut Request, load: &mut Load) -> Result<(), Refusal> {
         let (view, own) = (self.view(), self.own_node());
-        let Some(known) = view.node(own).filter(|known| !known.is_open_to_queues()) else {
+        let spread = self.spread(&view, request);
+        let known = view.node(own);
+        let Some(known) = known.filter(|known| !known.is_open_to_queues() || spread.is_some()) else {
             return Ok(());
         };
         let (named, vhost, homes, needs_none) = match request {
@@ -73,6 +76,9 @@ impl Topology {
             take.map(|(node, _)| *node).filter(is_reached).collect()
         };
         *homes = reached(Node::is_open_to_queues);
+        if known.is_open_to_queues() {
+            homes.push(own);
+        }
         if homes.is_empty() && !known.takes_queues {
             // RabbitMQ, too, has nodes in maintenance take queues if there is no other one.
             *homes = reached(|known| known.takes_queues && !known.is_forgotten());
@@ -87,7 +93,25 @@ impl Topology {
                 ),
             });
         }
+        if let Some(kind) = spread {
+            load.choose(homes, (kind, named), &view, &self.registry);
+        }
         Ok(())
+    }
+
+    /// The kind of the new queue that a request declares, if it is to be where the fewest of its kind are.
+    fn spread(&self, view: &View, request: &Request) -> Option<QueueKind> {
+        let Request::DeclareQueue { vhost, declare, .. } = request else {
+            return None;
+        };
+        let placing = self.placing().filter(|_| self.peers.get().is_some())?;
+        let vhost = view.vhost(vhost)?;
+        if declare.passive || declare.exclusive || vhost.queue(&declare.name).is_some() {
+            return None;
+        }
+        let kind = catalog::kind_of(&declare.arguments);
+        let said = vhost.locator(kind, &declare.name, &declare.arguments);
+        (said.unwrap_or(placing.locator) == Locator::Balanced).then_some(kind)
     }
 
     /// See [`crate::Broker::join`].

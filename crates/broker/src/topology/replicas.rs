@@ -46,6 +46,15 @@ fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeI
         .collect()
 }
 
+/// Whether nothing is to be changed for these to be the members.
+pub(super) fn is_as_wanted(
+    wanted: &[MemberId],
+    members: &Membership,
+    is_reached: impl Fn(NodeId) -> bool,
+) -> bool {
+    steps_to(wanted, members, is_reached).is_empty()
+}
+
 impl Topology {
     /// This node's groups, if it is one of several.
     pub(crate) fn groups(&self) -> Option<&Arc<NodeGroups>> {

@@ -108,6 +108,10 @@ const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
 /// How many nodes are to have a new queue.
 pub(super) const GROUP_SIZE: &str = "x-quorum-initial-group-size";
 
+/// How many nodes are to have a queue in the long run, and where it is to be led first: the argument and the policy's key.
+pub(super) const TARGET_SIZE: (&str, &str) = ("x-quorum-target-group-size", "target-group-size");
+pub(super) const LEADER_LOCATOR: (&str, &str) = ("x-queue-leader-locator", "queue-leader-locator");
+
 /// Named twice: for permission to write there, a declaration is asked for it first.
 pub(crate) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
@@ -266,8 +270,8 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     // As many as there are, if there are fewer.
     argument(GROUP_SIZE, Rule::Number(1), QUORUM),
     // RabbitMQ takes it everywhere, and never compares it.
-    free("x-quorum-target-group-size", Rule::Number(1), ALL).policy(bound(
-        "target-group-size",
+    free(TARGET_SIZE.0, Rule::Number(1), ALL).policy(bound(
+        TARGET_SIZE.1,
         KeyRule::AtLeast(1),
         "qq target count value",
     )),
@@ -311,12 +315,12 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     ),
     later("x-initial-cluster-size", STREAM, Some("initial-cluster-size")),
     argument(
-        "x-queue-leader-locator",
+        LEADER_LOCATOR.0,
         Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
         ALL,
     )
     .policy(key(
-        "queue-leader-locator",
+        LEADER_LOCATOR.1,
         KeyRule::Word(POLICY_LOCATORS),
         "queue leader locator value",
     )),

@@ -206,6 +206,9 @@ impl<R> Catalog<R> {
     /// Notes where a queue is, and with what one of a client ends; what an exchange keeps ends with the exchange.
     pub(super) fn index(&mut self, queue: &Queue) {
         *self.homes.entry(queue.home).or_default() += 1;
+        for node in queue.places() {
+            *self.copies.entry(node).or_default() += 1;
+        }
         if !queue.is_durable() && queue.kind.is_of_clients() {
             self.transient.insert((queue.lifetime, queue.id));
         }
@@ -217,6 +220,10 @@ impl<R> Catalog<R> {
             changed: changed.clone(),
             ..(**known).clone()
         });
+        self.forget_copies(&known.clone());
+        for node in queue.places() {
+            *self.copies.entry(node).or_default() += 1;
+        }
         self.queues.insert(id, queue.clone());
         if let Some(vhost) = self.vhost_mut(&queue.vhost) {
             vhost.replace_queue(queue.clone());
@@ -234,11 +241,20 @@ impl<R> Catalog<R> {
         }
     }
 
+    fn forget_copies(&mut self, queue: &Queue) {
+        for node in queue.places() {
+            if let Some(count) = self.copies.get_mut(&node) {
+                *count -= 1;
+            }
+        }
+    }
+
     fn forget_queue(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
-        if self.queues.remove(&queue.id).is_some()
-            && let Some(count) = self.homes.get_mut(&queue.home)
-        {
-            *count -= 1;
+        if let Some(known) = self.queues.remove(&queue.id) {
+            if let Some(count) = self.homes.get_mut(&queue.home) {
+                *count -= 1;
+            }
+            self.forget_copies(&known);
         }
         self.view.doomed.remove(&queue.id);
         self.transient.remove(&(queue.lifetime, queue.id));

@@ -10,9 +10,8 @@ use std::sync::Arc;
 const USUAL_SIZE: usize = 3;
 
 impl<R> Catalog<R> {
-    /// Who has a new queue that is declared on a node of which it is the first member: so many nodes, or as many as there are.
-    /// Those that run and take queues come first, and of these the ones at which the fewest queues are at home. Nobody, if it
-    /// is not replicated.
+    /// Who has a new queue whose first member is on this node: so many nodes, or as many as there are. Those that run and take
+    /// queues come first, and of these the ones that have the fewest. Nobody, if it is not replicated.
     pub(super) fn new_members(&self, kind: QueueKind, home: NodeId, size: Option<usize>) -> Arc<[NodeId]> {
         if !kind.is_replicated() {
             return Arc::default();
@@ -23,13 +22,50 @@ impl<R> Catalog<R> {
             .iter()
             .filter(|(node, known)| **node != home && known.joined().is_some())
             .collect();
-        others.sort_by_key(|(node, known)| {
-            let queues = self.homes.get(*node).copied().unwrap_or_default();
-            (!known.is_running, !known.is_open_to_queues(), queues, **node)
-        });
+        others
+            .sort_by_key(|(node, known)| (!known.is_running, !known.is_open_to_queues(), self.load(**node)));
         let others = others.into_iter().map(|(node, _)| *node);
         let size = size.unwrap_or(USUAL_SIZE).max(1);
         std::iter::once(home).chain(others).take(size).collect()
+    }
+
+    /// What nodes are compared by where something more is to go: how many queues each has, and of equals its number.
+    fn load(&self, node: NodeId) -> (u64, NodeId) {
+        (self.copies.get(&node).copied().unwrap_or_default(), node)
+    }
+
+    /// The queue gets a member on that one of these nodes which has the fewest queues, unless it has as many as it is to have.
+    ///
+    /// # Errors
+    /// There is no such queue that several nodes have.
+    pub(super) fn add_member(
+        &mut self,
+        id: QueueId,
+        nodes: &[NodeId],
+        size: usize,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let queue = self.shared_queue(id)?;
+        let joined = |node: &NodeId| {
+            let known = self.view.nodes.get(node);
+            known.is_some_and(|known| known.joined().is_some())
+        };
+        let free = nodes
+            .iter()
+            .filter(|node| joined(node) && queue.member(**node).is_none());
+        match free.min_by_key(|node| self.load(**node)).copied() {
+            Some(node) if queue.members().count() < size => {
+                Ok(Answer::Queue(self.set_member(&queue, node, true, turn)))
+            }
+            _ => Ok(Answer::Queue(queue)),
+        }
+    }
+
+    fn shared_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
+        let shared = self.queues.get(&id).filter(|queue| queue.is_shared());
+        shared.cloned().ok_or_else(|| Refusal::Internal {
+            reason: "there is no such queue that several nodes have".into(),
+        })
     }
 
     /// # Errors
@@ -41,11 +77,7 @@ impl<R> Catalog<R> {
         is_member: bool,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let Some(queue) = self.queues.get(&id).filter(|queue| queue.is_shared()).cloned() else {
-            return Err(Refusal::Internal {
-                reason: "there is no such queue that several nodes have".into(),
-            });
-        };
+        let queue = self.shared_queue(id)?;
         if queue.member(node).is_some() == is_member {
             return Ok(Answer::Queue(queue));
         }
@@ -196,13 +228,84 @@ mod tests {
     fn a_queue_has_the_node_that_declares_it_and_as_many_others_as_are_wanted_and_there() {
         let mut five = cluster(5);
         assert_eq!(nodes(&declare(&mut five, "a", 4, None)), [4, 1, 2]);
-        assert_eq!(nodes(&declare(&mut five, "b", 2, Some(5))), [2, 1, 3, 5, 4]);
+        assert_eq!(nodes(&declare(&mut five, "b", 2, Some(5))), [2, 3, 5, 1, 4]);
         assert_eq!(nodes(&declare(&mut five, "c", 2, Some(9))).len(), 5);
         let alone = declare(&mut five, "d", 3, Some(1));
         assert!(!alone.is_shared() && alone.home == NodeId(3));
         let two = declare(&mut cluster(2), "e", 2, None);
         assert_eq!((nodes(&two), two.is_shared()), (vec![2, 1], true));
         assert!(!declare(&mut cluster(1), "f", 1, None).is_shared());
+    }
+
+    #[test]
+    fn members_are_spread_however_many_queues_one_node_declares() {
+        let mut five = cluster(5);
+        for number in 0..20 {
+            declare(&mut five, &format!("q{number}"), 1, None);
+        }
+        let had = |catalog: &Catalog<u64>, node: u64| {
+            let view = catalog.view();
+            let vhost = view.vhost("/").unwrap();
+            let had = vhost
+                .queues()
+                .filter(|queue| queue.member(NodeId(node)).is_some());
+            had.count()
+        };
+        let counts = |catalog: &Catalog<u64>| [1, 2, 3, 4, 5].map(|node| had(catalog, node));
+        assert_eq!(counts(&five), [20, 10, 10, 10, 10]);
+        // What goes, and where members come and go, counts as well.
+        for number in 0..5 {
+            let id = now(&five, &format!("q{number}")).id;
+            ask(&mut five, Request::DeleteQueue { id }).unwrap();
+        }
+        let id = now(&five, "q19").id;
+        let nodes: Vec<NodeId> = (1..=5).map(NodeId).collect();
+        for size in [4, 5, 5] {
+            let nodes = nodes.clone();
+            ask(&mut five, Request::AddMember { id, nodes, size }).unwrap();
+        }
+        assert_eq!(now(&five, "q19").members().count(), 5);
+        for number in 20..40 {
+            declare(&mut five, &format!("q{number}"), 1, None);
+        }
+        let [_, others @ ..] = counts(&five);
+        let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
+        assert!(most - least <= 1, "{others:?}");
+        let again = Catalog::<u64>::of(five.view());
+        assert_eq!(again.copies, five.copies);
+    }
+
+    #[test]
+    fn a_member_is_added_where_there_is_one_to_be_and_the_fewest_queues_are() {
+        let mut catalog = cluster(5);
+        declare(&mut catalog, "q", 1, None);
+        declare(&mut catalog, "other", 4, Some(2));
+        let id = now(&catalog, "q").id;
+        let mut add = |nodes: &[u64], size| {
+            let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
+            match ask(&mut catalog, Request::AddMember { id, nodes, size }) {
+                Ok(Answer::Queue(queue)) => super::tests::nodes(&queue),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(add(&[4, 5], 3), [1, 2, 3], "it has as many");
+        assert_eq!(add(&[2, 9], 5), [1, 2, 3], "none of these can have it");
+        assert_eq!(add(&[4, 5], 5).len(), 4);
+        let all = add(&[4, 5], 5);
+        assert_eq!(all.len(), 5);
+        assert_eq!(add(&[1, 2, 3, 4, 5], 9), all);
+        let id = model::QueueId(77);
+        assert!(
+            ask(
+                &mut catalog,
+                Request::AddMember {
+                    id,
+                    nodes: Vec::new(),
+                    size: 3
+                }
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -238,7 +341,7 @@ mod tests {
     fn what_a_forgotten_node_had_others_go_on_with_and_what_it_had_alone_is_gone() {
         let mut catalog = cluster(4);
         for name in ["a", "b"] {
-            declare(&mut catalog, name, 1, None);
+            declare(&mut catalog, name, 1, Some(4));
         }
         declare(&mut catalog, "c", 4, Some(2));
         for node in [1, 2, 4] {

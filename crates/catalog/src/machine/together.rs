@@ -41,6 +41,7 @@ impl<R> Catalog<R> {
             queues: self.queues.clone(),
             transient: self.transient.clone(),
             homes: self.homes.clone(),
+            copies: self.copies.clone(),
             next_queue: self.next_queue,
             deferred: self.deferred.clone(),
             replies: PhantomData,

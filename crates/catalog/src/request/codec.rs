@@ -40,6 +40,7 @@ mod tag {
     pub const ALL: u8 = 26;
     pub const DRAIN_NODE: u8 = 27;
     pub const CHANGE_MEMBER: u8 = 28;
+    pub const ADD_MEMBER: u8 = 29;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -88,6 +89,15 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::CHANGE_MEMBER).number(id.0);
             out.number(node.0);
             out.flags(&[*is_member]);
+        }
+        Request::AddMember {
+            id,
+            nodes: among,
+            size,
+        } => {
+            out.tag(tag::ADD_MEMBER).number(id.0);
+            nodes(&mut out, among);
+            out.number(*size as u64);
         }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
@@ -308,6 +318,11 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
             id: QueueId(reader.number()?),
             node: NodeId(reader.number()?),
             is_member: reader.flag()?,
+        },
+        tag::ADD_MEMBER => Request::AddMember {
+            id: QueueId(reader.number()?),
+            nodes: read_nodes(&mut reader)?,
+            size: reader.count()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

@@ -47,13 +47,22 @@ impl Groups {
 
     /// Hands one group over to a member that keeps up, if it is led here and there is one. Whether that was begun.
     pub fn hand_over_group(&mut self, group: GroupId) -> bool {
+        self.hand_over_to(group, &|_| true)
+    }
+
+    /// The same to the member on this node, unless that is in maintenance.
+    pub fn hand_over_group_to(&mut self, group: GroupId, to: NodeId) -> bool {
+        !self.drained.contains(&to) && self.hand_over_to(group, &|node| node == to)
+    }
+
+    fn hand_over_to(&mut self, group: GroupId, fits: &dyn Fn(NodeId) -> bool) -> bool {
         let (me, reachable) = (self.node, self.peers.reachable());
         let Some(slot) = self.slots.find(group) else {
             return false;
         };
         let electors = |node| node == me || reachable(node);
         let led = self.slots.at_mut(slot).filter(|group| group.leads());
-        let begun = led.is_some_and(|group| group.hand_over(&reachable, &electors, &|_| true));
+        let begun = led.is_some_and(|group| group.hand_over(&reachable, &electors, fits));
         if begun {
             self.slots.touch(slot);
         }
@@ -214,6 +223,29 @@ mod tests {
         trial.node(3).transfer(GROUP, m(1)).unwrap();
         trial.ticks(30);
         assert_eq!(trial.leader(), Some(1));
+    }
+
+    #[test]
+    fn a_group_goes_to_the_member_that_is_named_if_that_one_has_everything() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.ticks(30);
+        let to =
+            |trial: &mut Trial, from: u32, to: u32| trial.node(from).hand_over_group_to(GROUP, NodeId(to));
+        drain(&mut trial, &[2]);
+        assert!(!to(&mut trial, 1, 2), "it is in maintenance");
+        drain(&mut trial, &[]);
+        assert!(!to(&mut trial, 1, 9) && !to(&mut trial, 1, 1) && !to(&mut trial, 2, 3));
+        assert!(to(&mut trial, 1, 3));
+        trial.ticks_until(5, |t| t.leader() == Some(3));
+        trial.ticks(30);
+        trial.cut(3, 2);
+        trial.node(3).propose(GROUP, "x".into()).unwrap();
+        trial.settle();
+        assert_eq!(trial.status(3).committed, trial.status(3).last);
+        assert!(!to(&mut trial, 3, 2), "it lacks an entry");
+        assert!(to(&mut trial, 3, 1));
+        trial.ticks_until(5, |t| t.leader() == Some(1));
     }
 
     #[test]

@@ -261,7 +261,13 @@ pub(super) fn is_positive(number: &str, told: impl Fn(&str) -> String) -> Result
 
 pub(super) fn membership(ask: &Ask<'_>) -> Result<(), Failure> {
     match ask.line.value("membership") {
-        None | Some("promotable" | "voter" | "non_voter") => Ok(()),
+        // A member votes once it has a copy: until then it would only be in the way of a majority.
+        None | Some("promotable" | "voter") => Ok(()),
+        Some("non_voter") => {
+            let text =
+                "members that never vote are not supported: a member votes once it has a copy of the queue";
+            Err(Failure::error(UNAVAILABLE, text))
+        }
         Some(other) => Err(wrong(format!("voter status '{other}' is not recognised."))),
     }
 }

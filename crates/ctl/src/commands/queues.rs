@@ -1,12 +1,19 @@
 //! What is done to queues, and what concerns their replicas.
 
-use super::number;
-use crate::ask::{Ask, encode};
+use super::quorum_queues::pattern;
+use super::{number, text};
+use crate::ask::{Ask, encode, reason};
 use crate::command::{Command, Section::Operations, Section::Queues};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
 use crate::output::{Form, Output, Rows};
+use crate::progress::Progress;
 use crate::tool::Tool;
 use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time between two looks at how far something is.
+const BETWEEN: Duration = Duration::from_millis(200);
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -27,7 +34,7 @@ pub const COMMANDS: &[Command] = &[
         "<all | classic | quorum | stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
         rebalance,
     )
-    .about("Shows how many leaders of replicated queues each node has; it moves none in this version")
+    .about("Spreads the leaders of quorum queues evenly over the nodes, and shows how many each of them has then")
     .options(&["vhost-pattern=", "queue-pattern="])
     .of(&[Tool::Queues]),
     Command::new(
@@ -115,22 +122,59 @@ fn rebalance(ask: &Ask<'_>) -> Result<Output, Failure> {
         }
     };
     ask.say(format!("Re-balancing leaders of {what} queues..."));
-    let answer = ask.call("POST", "/rebalance/queues", None)?;
+    let (vhosts, names) = (pattern(ask, "vhost-pattern")?, pattern(ask, "queue-pattern")?);
+    let wanted = json!({"type": kind, "vhost_pattern": vhosts.as_str(), "queue_pattern": names.as_str()});
+    let answer = ask.call("POST", "/leveret/rebalance", Some(&wanted))?;
+    let why = reason(&serde_json::from_slice(&answer.body).unwrap_or_default());
+    if answer.status == 503 && why == "rebalance_in_progress" {
+        let text = "a rebalance is under way: wait until it has ended";
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
     ask.accepted(&answer)?;
-    ask.note(
-        "Nothing was moved: classic queues stay where they are, and leaders of quorum queues move by transfer_leadership.",
-    );
-    let (nodes, queues) = (super::nodes(ask)?, ask.get("/queues?columns=type,leader")?);
-    Ok(Output::Rows(balance(&nodes, &queues)))
+    let came = await_end(ask)?;
+    if kind == "classic" {
+        ask.note("Nothing was moved: classic queues stay where they are.");
+    }
+    if number(&came, "failed") > 0 {
+        ask.note(format!(
+            "{} leaders were moved, {} could not be: the other node was not up to date, or the queue was led by another one by then.",
+            number(&came, "moved"),
+            number(&came, "failed")
+        ));
+    }
+    let queues = ask.get("/queues?columns=vhost,name,type,leader")?;
+    let queues = queues.as_array().into_iter().flatten();
+    let of_kind = |queue: &&Value| text(queue, "type") == "quorum" && matches!(kind, "all" | "quorum");
+    let leaders = queues
+        .filter(of_kind)
+        .filter(|queue| vhosts.is_match(text(queue, "vhost")) && names.is_match(text(queue, "name")));
+    let leaders: Vec<&str> = leaders.map(|queue| text(queue, "leader")).collect();
+    Ok(Output::Rows(balance(&super::nodes(ask)?, &leaders)))
 }
 
-/// What each node that takes part leads: RabbitMQ's table.
-fn balance(nodes: &[Value], queues: &Value) -> Rows {
-    let leads = |node: &Value| {
-        let queues = queues.as_array().into_iter().flatten();
-        let led = queues.filter(|queue| queue["type"] == "quorum" && queue["leader"] == node["name"]);
-        led.count()
-    };
+/// Waits until it has ended, as long as the line allows. What came of it.
+fn await_end(ask: &Ask<'_>) -> Result<Value, Failure> {
+    let until = ask.timeout.map(|timeout| Instant::now() + timeout);
+    let mut progress = Progress::new("leaders are moved; looks", 0);
+    loop {
+        let found = ask.get("/leveret/rebalance")?;
+        if found["running"] != json!(true) {
+            progress.end();
+            return Ok(found);
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            progress.end();
+            let text = "time is up; leaders are moved all the same";
+            return Err(Failure::error(UNAVAILABLE, text));
+        }
+        progress.step();
+        thread::park_timeout(BETWEEN);
+    }
+}
+
+/// How many queues each node that takes part leads, of those with these leaders: RabbitMQ's table.
+fn balance(nodes: &[Value], leaders: &[&str]) -> Rows {
+    let leads = |node: &Value| leaders.iter().filter(|leader| node["name"] == **leader).count();
     let take_part = |node: &&Value| node["running"] == json!(true) && node["being_drained"] != json!(true);
     let columns = [
         "Node name",
@@ -197,12 +241,7 @@ mod tests {
             json!({"name": "rabbit@b", "running": true, "being_drained": true}),
             json!({"name": "rabbit@c", "running": false}),
         ];
-        let queues = json!([
-            {"type": "quorum", "leader": "rabbit@a"},
-            {"type": "quorum", "leader": "rabbit@b"},
-            {"type": "classic"},
-        ]);
-        let rows = balance(&nodes, &queues);
+        let rows = balance(&nodes, &["rabbit@a", "rabbit@b", ""]);
         assert_eq!(rows.rows, [vec![json!("rabbit@a"), 1.into(), 0.into(), 0.into()]]);
         assert_eq!(rows.columns.len(), rows.rows[0].len());
     }

@@ -281,7 +281,7 @@ fn peek(ask: &Ask<'_>) -> Answer {
 }
 
 /// A pattern that an option says; without it everything matches.
-fn pattern(ask: &Ask<'_>, option: &str) -> Result<Regex, Failure> {
+pub fn pattern(ask: &Ask<'_>, option: &str) -> Result<Regex, Failure> {
     let said = ask.line.value(option).unwrap_or(".*");
     Regex::new(said).map_err(|error| Failure::usage(format!("--{option}: {error}")))
 }

@@ -285,6 +285,8 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
         "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
         config.queue_defaults.relaxed,
     );
+    sheet.put("queue_leader_locator", config.queue_defaults.locator.name());
+    reconciliation(sheet, config);
     let incoming = "message_interceptors.incoming";
     sheet.maybe(
         format!("{incoming}.set_header_timestamp.overwrite"),
@@ -295,6 +297,23 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
         config.interceptors.routing_node,
     );
     sheet.maybe("event_exchange.vhost", config.event_vhost.as_ref());
+}
+
+fn reconciliation(sheet: &mut Sheet, config: &Config) {
+    sheet.put(
+        "quorum_queue.rebalance_after_return",
+        config.rebalances_after_return,
+    );
+    let reconciliation = config.reconciliation;
+    let key = |name: &str| format!("quorum_queue.continuous_membership_reconciliation.{name}");
+    sheet.put(key("enabled"), reconciliation.is_enabled);
+    let target = Some(reconciliation.target_size).filter(|size| *size > 0);
+    sheet.maybe(key("target_group_size"), target);
+    sheet.put(key("interval"), u64::from(reconciliation.interval_ticks) * 100);
+    sheet.put(
+        key("trigger_interval"),
+        u64::from(reconciliation.trigger_ticks) * 100,
+    );
 }
 
 fn users(sheet: &mut Sheet, config: &Config) {

@@ -16,6 +16,7 @@ use super::rules_cluster;
 use super::rules_definitions as definitions;
 use super::rules_discovery;
 use super::rules_guards as guards;
+use super::rules_quorum as quorum;
 use super::rules_syslog as syslog;
 use super::rules_tls as tls;
 use super::rules_trust as trust;
@@ -64,6 +65,7 @@ const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
 /// What of quorum queues is for those on several nodes.
 const MEMBERS: &str = "replicated quorum queues";
+const GROUPS: &str = "Leveret's own log and groups decide this";
 const STORE: &str = "Leveret's own storage decides this";
 
 /// Keys by pattern; `*` stands for one segment, `**` for one or more. The first match counts.
@@ -374,8 +376,11 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("consumer_disconnected_timeout", Part(MEMBERS)),
     ("queue_index_embed_msgs_below", NoEffect(STORE)),
     ("message_store_shutdown_timeout", NoEffect(STORE)),
-    ("queue_master_locator", NoEffect("there is one node")),
-    ("queue_leader_locator", NoEffect("there is one node")),
+    (
+        "queue_master_locator",
+        NoEffect("queue_leader_locator is what counts, as in RabbitMQ 4"),
+    ),
+    ("queue_leader_locator", Sets(quorum::leader_locator)),
     (
         "mirroring_sync_batch_size",
         NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
@@ -384,8 +389,36 @@ pub const KEYS: &[(&str, Rule)] = &[
         "mirroring_sync_max_throughput",
         NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
     ),
-    ("quorum_queue.**", Part(MEMBERS)),
-    ("raft.**", Part(MEMBERS)),
+    (
+        "quorum_queue.continuous_membership_reconciliation.enabled",
+        Sets(quorum::reconciles),
+    ),
+    (
+        "quorum_queue.continuous_membership_reconciliation.target_group_size",
+        Sets(quorum::target_size),
+    ),
+    (
+        "quorum_queue.continuous_membership_reconciliation.interval",
+        Sets(quorum::interval),
+    ),
+    (
+        "quorum_queue.continuous_membership_reconciliation.trigger_interval",
+        Sets(quorum::trigger_interval),
+    ),
+    (
+        "quorum_queue.continuous_membership_reconciliation.auto_remove",
+        NoEffect("members of a node always go when it is forgotten"),
+    ),
+    (
+        "quorum_queue.rebalance_after_return",
+        Sets(quorum::rebalance_after_return),
+    ),
+    (
+        "quorum_queue.initial_cluster_size",
+        NoEffect("three nodes have a queue, or as many as x-quorum-initial-group-size says"),
+    ),
+    ("quorum_queue.**", NoEffect(GROUPS)),
+    ("raft.**", NoEffect(GROUPS)),
     (
         "deprecated_features.permit.*",
         NoEffect("everything that RabbitMQ 4.2 permits is permitted"),
