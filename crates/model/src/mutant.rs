@@ -93,11 +93,33 @@ pub enum Mutant {
     LetsOthersPass,
     /// A delayed message waits half its time.
     HalvesDelays,
+    /// What a consumer gives back counts for the delivery limit.
+    CountsGivenBack,
+    /// That what came back was given back has no record.
+    ForgetsGivenBack,
+    /// What came back too often is delivered again.
+    SparesSpent,
+    /// What came back is tried again without waiting.
+    NeverWaits,
+    /// It is to wait, on record, and is tried again all the same.
+    TriesAtOnce,
+    /// All messages are of the usual level.
+    IgnoresLevels,
+    /// Nothing is dropped for a limit.
+    KeepsTooMany,
+    /// The active consumer makes room while it has something.
+    YieldsAtOnce,
+    /// It makes room for nobody.
+    YieldsNever,
+    /// What nobody was given is marked as delivered before.
+    MarksNew,
+    /// A dead letter that was refused is gone, though it is to arrive at least once.
+    DropsRefusedLetters,
 }
 
 impl Mutant {
     /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`] and [`Self::OF_EXCHANGES`].
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 38] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
         Self::KeepsWhatWasUndecided,
@@ -125,6 +147,17 @@ impl Mutant {
         Self::InstallsUnsynced,
         Self::InstallsWithoutTail,
         Self::ReleasesFetched,
+        Self::CountsGivenBack,
+        Self::ForgetsGivenBack,
+        Self::SparesSpent,
+        Self::NeverWaits,
+        Self::TriesAtOnce,
+        Self::IgnoresLevels,
+        Self::KeepsTooMany,
+        Self::YieldsAtOnce,
+        Self::YieldsNever,
+        Self::MarksNew,
+        Self::DropsRefusedLetters,
     ];
 
     /// Those of a queue whose journal becomes another one.

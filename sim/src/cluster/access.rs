@@ -10,7 +10,7 @@ use broker::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, 
 use broker::{ChannelId, Event, Outbox};
 use cluster::{GroupId, NodeId};
 use model::{Incarnation, QueueSettings};
-use queue::{Effect, Request};
+use queue::Request;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +79,11 @@ impl Access {
         CREDIT - left
     }
 
+    /// The term in which it leads and has begun to serve.
+    pub fn leads_in(&self) -> Option<u64> {
+        self.sessions.as_ref().map(|led| led.sessions.term())
+    }
+
     /// Whether publishers have to wait.
     pub fn is_full(&self) -> bool {
         self.handle.is_full()
@@ -101,17 +106,20 @@ impl Cluster {
 
     /// Carries out what a handle orders. It gives up if that does not come from who leads.
     fn obey(&mut self, node: u32, group: GroupId, orders: Orders<Ends>, gives_up: bool) {
-        let refused = orders.unreached.into_iter().map(Effect::Reject);
-        for effect in orders.effects.into_iter().chain(refused) {
-            match effect {
-                Effect::Reject(receipt) if gives_up && receipt.channel != LETTERS => {
-                    self.ledger
-                        .tell(|| format!("node {node} gives {:?} up", receipt.numbers));
-                    answers::given_up(&mut self.ledger, group, &receipt.numbers);
-                }
-                effect => drop(deliver(effect)),
+        for receipt in orders.unreached {
+            if gives_up && receipt.channel != LETTERS {
+                self.ledger
+                    .tell(|| format!("node {node} gives {:?} up", receipt.numbers));
+                answers::given_up(&mut self.ledger, group, &receipt.numbers);
+                continue;
             }
+            let (outbox, event) = receipt.into_unreached();
+            outbox.push(event);
         }
+        orders
+            .effects
+            .into_iter()
+            .for_each(|effect| drop(deliver(effect)));
         for reply in orders.declined {
             reply.outbox.push(reply.answered(None));
         }
@@ -179,6 +187,10 @@ impl Cluster {
         let groups: Vec<GroupId> = self.ledger.books.keys().copied().collect();
         for group in groups {
             let term = self.node(node).term(group);
+            let access = self.accesses.get(&(node, group));
+            if let Some(term) = term.filter(|term| access.is_some_and(|it| it.leads_in() != Some(*term))) {
+                self.set_before_all(node, group, term);
+            }
             let known: Vec<Incarnation> = self.peers(node).into_iter().map(|(_, peer, _)| peer).collect();
             let Some(access) = self.accesses.get_mut(&(node, group)) else {
                 return;

@@ -1,11 +1,13 @@
 //! Clients on the nodes: they publish to queues, consume and get from them, and say what became of what they were given.
 
 use super::access::LETTERS;
+use super::exercised::Deed;
 use super::history::Id;
 use super::invariants::deliveries::{Receiver, arrives};
 use super::invariants::{acks, active, answers, unused};
 use super::ledger::{Held, Known, Leadership};
 use super::nodes::Cluster;
+use super::returns::Way;
 use super::terms::DEAD;
 use crate::terms::Said;
 use broker::groups::{Outlet, Receipt, Reply};
@@ -29,7 +31,7 @@ const MOST_CONSUMERS: usize = 3;
 const MOST_MESSAGES: Id = 600;
 
 /// A message that somebody was given: its number in the queue, and which one it is.
-type Given = (Seq, Id);
+pub type Given = (Seq, Id);
 
 /// A consumer.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +64,11 @@ impl Clients {
     /// The clients of a node are gone with it.
     pub fn forget(&mut self, node: u32) {
         self.consumers.retain(|_, consumer| consumer.node != node);
+    }
+
+    /// Whether this one is there, and wants to stay.
+    pub fn stays(&self, consumer: u64) -> bool {
+        self.consumers.get(&consumer).is_some_and(|it| !it.goes)
     }
 
     fn of(&self, node: u32, group: GroupId) -> Vec<u64> {
@@ -132,6 +139,8 @@ impl Cluster {
             52..86 => self.settle(node, group),
             86..96 => self.give_back(node, group),
             96 if self.random.below(4) == 0 => self.purge(node, group),
+            97 => self.change_policy(),
+            98 | 99 => self.time_out(node, group),
             _ => {}
         }
     }
@@ -156,7 +165,7 @@ impl Cluster {
         let persistent = self.random.below(5) > 0;
         let mut block = BlockBuilder::default();
         for id in first..first + count {
-            let mut said = Said::choose(&mut self.random);
+            let mut said = self.terms[&group].some_said(&mut self.random);
             said.persistent = persistent;
             let length = match self.random.below(20) {
                 0 => 4_000 + self.random.below(12_000),
@@ -218,7 +227,7 @@ impl Cluster {
             goes: false,
         };
         self.clients.consumers.insert(number, consumer);
-        active::came(&mut self.ledger, group, node, number);
+        active::came(&mut self.ledger, group, node, number, settings.priority);
         self.ledger
             .tell(|| format!("{number} consumes from {group:?} on {node}: {settings:?}"));
         let request = Request::Consume {
@@ -246,7 +255,7 @@ impl Cluster {
     /// Of a queue with a single active consumer that one goes, and somebody comes.
     pub fn another_consumes(&mut self) {
         let books = self.ledger.books.iter();
-        let single = books.filter(|(_, book)| book.terms.settings.single_active);
+        let single = books.filter(|(_, book)| book.terms.settings().single_active);
         let groups: Vec<GroupId> = single.map(|(group, _)| *group).collect();
         for group in groups {
             if self.random.below(10) > 0 {
@@ -259,20 +268,6 @@ impl Cluster {
             let node = 1 + self.random.below(self.nodes.len() as u64) as u32;
             if self.node(node).goes_on() {
                 self.consume(node, group);
-            }
-        }
-    }
-
-    /// Somebody gives back what it has, or has something to give back the next time.
-    pub fn gives_back(&mut self) {
-        let ways: Vec<(u32, GroupId)> = self.accesses.keys().copied().collect();
-        for (node, group) in ways {
-            if self.random.below(20) > 0 || !self.node(node).goes_on() {
-                continue;
-            }
-            match self.held(node, group).is_empty() {
-                true => self.get(node, group),
-                false => self.give_back(node, group),
             }
         }
     }
@@ -293,7 +288,7 @@ impl Cluster {
         self.cancel(node, group, number);
     }
 
-    fn cancel(&mut self, node: u32, group: GroupId, number: u64) {
+    pub fn cancel(&mut self, node: u32, group: GroupId, number: u64) {
         self.ledger
             .tell(|| format!("{number} consumes no more from {group:?} on {node}"));
         active::went(&mut self.ledger, group, number);
@@ -312,7 +307,12 @@ impl Cluster {
         self.ask(node, group, Request::Cancel { consumer, reply });
     }
 
-    fn get(&mut self, node: u32, group: GroupId) {
+    pub fn get(&mut self, node: u32, group: GroupId) {
+        let settings = self.terms[&group].settings();
+        // Clients are refused that (405).
+        if settings.single_active && settings.active_by_priority {
+            return self.consume(node, group);
+        }
         let no_ack = self.has_no_ack(group) && self.random.chance();
         let question = self.clients.next_number();
         self.clients.gets.insert(question, no_ack);
@@ -321,7 +321,7 @@ impl Cluster {
     }
 
     /// Some of what one client of a node holds.
-    fn some_held(&mut self, node: u32, group: GroupId) -> Option<(Option<u64>, Vec<Given>)> {
+    pub fn some_held(&mut self, node: u32, group: GroupId) -> Option<(Option<u64>, Vec<Given>)> {
         let all = self.held(node, group);
         if all.is_empty() {
             return None;
@@ -333,14 +333,14 @@ impl Cluster {
         Some((consumer, some))
     }
 
-    fn held(&self, node: u32, group: GroupId) -> Vec<(Seq, Held)> {
+    pub fn held(&self, node: u32, group: GroupId) -> Vec<(Seq, Held)> {
         let hands = self.ledger.books.get(&group).map(|book| &book.hands);
         let held = hands.into_iter().flatten().filter(|(_, held)| held.node == node);
         held.map(|(seq, held)| (*seq, *held)).collect()
     }
 
     /// They are in nobody's hands any more.
-    fn let_go(&mut self, group: GroupId, some: &[Given]) -> Ranges {
+    pub fn let_go(&mut self, group: GroupId, some: &[Given]) -> Ranges {
         if let Some(book) = self.ledger.books.get_mut(&group) {
             book.hands
                 .retain(|seq, _| !some.iter().any(|(gone, _)| gone == seq));
@@ -368,25 +368,6 @@ impl Cluster {
             consumer,
             seqs,
             disposal,
-        };
-        self.ask(node, group, request);
-    }
-
-    fn give_back(&mut self, node: u32, group: GroupId) {
-        if let Some((consumer, some)) = self.some_held(node, group) {
-            self.return_these(node, group, consumer, &some, true);
-        }
-    }
-
-    fn return_these(&mut self, node: u32, group: GroupId, from: Option<u64>, some: &[Given], failed: bool) {
-        let seqs = self.let_go(group, some);
-        self.ledger
-            .tell(|| format!("{group:?} on {node} is given back {some:?}"));
-        let consumer = from.map(ConsumerId);
-        let request = Request::Return {
-            consumer,
-            seqs,
-            failed,
         };
         self.ask(node, group, request);
     }
@@ -425,6 +406,7 @@ impl Cluster {
     /// A leader says that nobody uses its queue. Somebody declares it again, as long as there are clients.
     pub fn ends_unused(&mut self, by: Leadership) {
         self.ledger.tell(|| format!("{by:?} ends unused"));
+        self.ledger.exercised(Deed::Expires);
         let of_group = self.clients.consumers.values().filter(|it| it.group == by.group);
         let well = of_group.filter_map(|it| {
             it.since
@@ -447,7 +429,7 @@ impl Cluster {
                 self.cancel(node, group, number);
             }
             for (seq, held) in self.held(node, group) {
-                self.return_these(node, group, held.consumer, &[(seq, held.id)], false);
+                self.return_these(node, group, held.consumer, &[(seq, held.id)], Way::Unseen);
             }
         }
     }
@@ -460,7 +442,15 @@ impl Cluster {
                     self.letters_arrived(&numbers)
                 }
                 // A queue that is full has refused them, or nobody was reached.
-                Event::Reject { channel, numbers, .. } if channel == LETTERS => self.letters_return(&numbers),
+                Event::Reject {
+                    channel,
+                    numbers,
+                    unreached,
+                    ..
+                } if channel == LETTERS => match unreached {
+                    true => self.letters_return(&numbers),
+                    false => self.letters_refused(&numbers),
+                },
                 Event::Confirm { numbers, .. } => {
                     self.ledger.tell(|| format!("{group:?} confirms {numbers:?}"));
                     answers::confirmed(&mut self.ledger, group, &numbers);
@@ -490,7 +480,10 @@ impl Cluster {
                     };
                     let now = self.ledger.now;
                     match (&answer, self.clients.consumers.get_mut(&question.0)) {
-                        (Some(Answer::Consuming), Some(it)) => it.since = (!it.goes).then_some(now),
+                        (Some(Answer::Consuming), Some(it)) => {
+                            it.since = (!it.goes).then_some(now);
+                            active::stands(&mut self.ledger, group, question.0);
+                        }
                         (Some(Answer::Consuming), None) => {}
                         _ => active::went(&mut self.ledger, group, question.0),
                     }
@@ -522,8 +515,9 @@ impl Cluster {
             Some(drained) if drained.consumer == to.consumer => drained.taken.extend(given),
             // It was under way to a client that has left.
             _ if self.clients_are_gone && !to.no_ack => {
-                self.return_these(node, group, to.consumer, &given, false);
+                self.return_these(node, group, to.consumer, &given, Way::Unseen);
             }
+            _ if !to.no_ack => self.reject_poison(node, group, to.consumer, &given),
             _ => {}
         }
     }

@@ -41,6 +41,7 @@ impl Plan {
             Some((_, _, fault)) => fault == Struck::DiskLost,
             None => theme.loses_disks(&mut cluster.random),
         };
+        cluster.loses_disks = loses_disks;
         let is_aimed = theme == Theme::Aimed;
         let checkpoints = is_aimed || cluster.random.chance();
         cluster.aim = match cell {
@@ -304,5 +305,6 @@ impl Cluster {
             }
             self.start(id);
         }
+        self.know_all_policies();
     }
 }

@@ -3,7 +3,7 @@
 
 use cluster::Mark;
 use model::{Block, Incarnation, Index, Journaled, Ranges, Seq};
-use queue::fifo::{Record, Sent};
+use queue::fifo::{Expiry, Record, Sent};
 use queue::{DropReason, NodeConsumer};
 use std::collections::BTreeMap;
 
@@ -34,17 +34,46 @@ pub struct Row {
     pub id: Id,
     /// The record that took it away.
     pub gone: Option<(Index, Gone)>,
+    /// In which term it came.
+    pub term: u64,
     /// How often it has come back, as far as that is on record.
     pub returns: u32,
+    /// How often of these its consumer gave it back, which counts for no limit.
+    pub given_back: u32,
+    /// Whether that was so the last time.
+    pub last_was_given_back: bool,
+    /// When it is tried again, in milliseconds since the Unix epoch, if it had to wait the last time.
+    pub until: Option<u64>,
+}
+
+impl Row {
+    /// How often its consumers have failed.
+    pub fn failures(&self) -> u32 {
+        self.returns.saturating_sub(self.given_back)
+    }
 }
 
 /// What a record says of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    Came { seq: Seq, id: Id },
-    Left { seq: Seq, id: Id, how: Gone },
-    Returned { seq: Seq, id: Id },
-    Activated { of: NodeConsumer },
+    Came {
+        seq: Seq,
+        id: Id,
+    },
+    Left {
+        seq: Seq,
+        id: Id,
+        how: Gone,
+    },
+    /// It waits until then for its next try, if it has to.
+    Returned {
+        seq: Seq,
+        id: Id,
+        until: Option<u64>,
+    },
+    Activated {
+        of: NodeConsumer,
+    },
 }
 
 /// Something that must not be: which invariant, and what.
@@ -114,7 +143,7 @@ impl History {
         let mut facts = Vec::new();
         let applied = match record.is_empty() {
             true => Ok(()),
-            false => self.apply(at.index, record, &mut facts),
+            false => self.apply(at, record, &mut facts),
         };
         let before = self.live.last().copied().unwrap_or(0);
         let change = facts.iter().map(|fact| match fact {
@@ -126,7 +155,8 @@ impl History {
         applied.map(|()| facts)
     }
 
-    fn apply(&mut self, index: Index, record: &[u8], facts: &mut Vec<Fact>) -> Result<(), Wrong> {
+    fn apply(&mut self, at: Mark, record: &[u8], facts: &mut Vec<Fact>) -> Result<(), Wrong> {
+        let index = at.index;
         let Some(record) = Record::decode(record) else {
             return Err((PREFIXES, format!("record {index} cannot be read")));
         };
@@ -137,7 +167,7 @@ impl History {
                 if let Some(sent) = sent {
                     self.sent(index, &sent)?;
                 }
-                self.came(index, first, &block, facts)
+                self.came(at, first, &block, facts)
             }
             Record::Declined { sent, .. } => self.sent(index, &sent),
             Record::IncarnationEnded { incarnation } => {
@@ -146,17 +176,21 @@ impl History {
             }
             Record::Settled { seqs } => self.left(index, &seqs, Gone::Settled, facts),
             Record::Dropped { seqs, reason } => self.left(index, &seqs, Gone::Dropped(reason), facts),
-            Record::Returned { seqs } => self.returned(index, seqs.iter(), facts),
+            Record::Returned { seqs } => self.returned(index, seqs.iter().map(|seq| (seq, None)), facts),
             Record::Retried { until } => {
-                let seqs = until.iter().flat_map(|until| until.first..=until.last);
-                self.returned(index, seqs, facts)
+                let each = |it: &Expiry| {
+                    let at_ms = it.at_ms;
+                    (it.first..=it.last).map(move |seq| (seq, Some(at_ms)))
+                };
+                self.returned(index, until.iter().flat_map(each), facts)
             }
+            Record::GivenBack { seqs } => self.given_back(index, &seqs),
             Record::HandedOut { below } => {
                 let mark = self.handed_below.entry(lane_of(below - 1)).or_default();
                 *mark = below.max(*mark);
                 Ok(())
             }
-            Record::Barred { .. } | Record::GivenBack { .. } => Ok(()),
+            Record::Barred { .. } => Ok(()),
             Record::Activated { consumer: of } => {
                 facts.push(Fact::Activated { of });
                 Ok(())
@@ -164,7 +198,8 @@ impl History {
         }
     }
 
-    fn came(&mut self, index: Index, first: Seq, block: &Block, facts: &mut Vec<Fact>) -> Result<(), Wrong> {
+    fn came(&mut self, at: Mark, first: Seq, block: &Block, facts: &mut Vec<Fact>) -> Result<(), Wrong> {
+        let (index, term) = (at.index, at.term);
         let next = self.next.entry(lane_of(first)).or_insert(first);
         if first < *next {
             return Err((NUMBERS, format!("record {index} gives {first} out again")));
@@ -175,8 +210,16 @@ impl History {
             let Some(id) = id_of(block, at) else {
                 return Err((NUMBERS, format!("message {seq} has no name")));
             };
-            let (gone, returns) = (None, 0);
-            self.rows.insert(seq, Row { id, gone, returns });
+            let row = Row {
+                id,
+                gone: None,
+                term,
+                returns: 0,
+                given_back: 0,
+                last_was_given_back: false,
+                until: None,
+            };
+            self.rows.insert(seq, row);
             self.by_id.entry(id).or_default().push(seq);
             facts.push(Fact::Came { seq, id });
         }
@@ -219,20 +262,35 @@ impl History {
     fn returned(
         &mut self,
         index: Index,
-        seqs: impl Iterator<Item = Seq>,
+        seqs: impl Iterator<Item = (Seq, Option<u64>)>,
         facts: &mut Vec<Fact>,
     ) -> Result<(), Wrong> {
-        for seq in seqs {
+        for (seq, until) in seqs {
             match self.rows.get_mut(&seq) {
                 Some(row) if row.gone.is_none() => {
                     row.returns += 1;
-                    facts.push(Fact::Returned { seq, id: row.id });
+                    (row.until, row.last_was_given_back) = (until, false);
+                    let id = row.id;
+                    facts.push(Fact::Returned { seq, id, until });
                 }
                 row => {
                     let what = format!("record {index}: {seq} comes back, {row:?}");
                     return Err(("what is settled stays settled", what));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn given_back(&mut self, index: Index, seqs: &Ranges) -> Result<(), Wrong> {
+        for seq in seqs.iter() {
+            let row = self.rows.get_mut(&seq).filter(|row| row.given_back < row.returns);
+            let Some(row) = row else {
+                let what = format!("record {index}: {seq} was given back, and did not come back");
+                return Err(("each return counts once", what));
+            };
+            row.given_back += 1;
+            row.last_was_given_back = true;
         }
         Ok(())
     }

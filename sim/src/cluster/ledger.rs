@@ -1,9 +1,11 @@
 //! What clients know: what they published, what they were told, and what they did with what they were given.
 
 use super::coverage::Coverage;
+use super::exercised::{Deed, Exercised};
 use super::history::{History, Id};
 use super::invariants::active::Actives;
 use super::invariants::contents::Contents;
+use super::invariants::counts::Back;
 use super::rot::Rot;
 use super::terms::Terms;
 use crate::ledger::Violation;
@@ -40,6 +42,8 @@ pub struct Known {
     pub acked: bool,
     /// A client did not want it.
     pub rejected: bool,
+    /// The queue of the dead was full when it came there as a letter.
+    pub letter_refused: bool,
     /// How often a leader let it go to a client: so often it may have come back.
     pub delivered: u32,
 }
@@ -52,6 +56,9 @@ pub struct Held {
     pub consumer: Option<u64>,
     pub node: u32,
     pub since: Duration,
+    /// How often it had come back, and how often of these its consumer had failed.
+    pub returns: u32,
+    pub failures: u32,
 }
 
 /// One queue.
@@ -65,6 +72,8 @@ pub struct Book {
     pub known: BTreeMap<Id, Known>,
     /// What clients hold.
     pub hands: BTreeMap<Seq, Held>,
+    /// What clients have given back, and nobody was given since.
+    pub backs: BTreeMap<Seq, Back>,
     /// What clients said that they are done with, and since when.
     pub acked: BTreeMap<Seq, Held>,
     /// So many clients want the queue to be emptied and have no answer, or never had one.
@@ -96,6 +105,8 @@ pub struct Counts {
     pub rot: Rot,
     /// What became of records when something went wrong.
     pub coverage: Coverage,
+    /// What declarations have had queues do.
+    pub exercised: Exercised,
 }
 
 impl Counts {
@@ -109,6 +120,7 @@ impl Counts {
         self.leaderships += other.leaderships;
         self.rot.add(&other.rot);
         self.coverage.add(&other.coverage);
+        self.exercised.add(&other.exercised);
     }
 }
 
@@ -181,6 +193,7 @@ impl Ledger {
             terms,
             known: BTreeMap::new(),
             hands: BTreeMap::new(),
+            backs: BTreeMap::new(),
             purges: 0,
             delivered_by: BTreeMap::new(),
             used: Duration::ZERO,
@@ -209,6 +222,7 @@ impl Ledger {
     pub fn drop_hands(&mut self, group: GroupId, node: u32) {
         if let Some(book) = self.books.get_mut(&group) {
             book.hands.retain(|_, held| held.node != node);
+            book.backs.retain(|_, back| !back.is_of(node));
             book.acked.retain(|_, held| held.node != node);
             book.actives.forget(node);
         }
@@ -217,6 +231,16 @@ impl Ledger {
     /// A node is killed, cut off, stands still or the like.
     pub fn trouble(&mut self, node: u32) {
         self.troubles.insert(node, self.now);
+    }
+
+    /// Whether all nodes were.
+    pub fn all_are_well_since(&self, since: Duration) -> bool {
+        self.troubles.values().all(|trouble| *trouble < since)
+    }
+
+    /// Something was done that a declaration or a policy asks for.
+    pub fn exercised(&mut self, deed: Deed) {
+        self.counts.exercised.did(deed);
     }
 
     /// Whether this node was well all the time since then.

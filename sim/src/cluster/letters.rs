@@ -2,38 +2,43 @@
 
 use super::access::LETTERS;
 use super::clients::{finish, put, receipt};
+use super::exercised::Deed;
 use super::history::{Id, id_of};
 use super::ledger::{Known, Leadership};
 use super::nodes::Cluster;
 use super::terms::DEAD;
 use crate::world::until_power_cut;
 use broker::groups::{Nearby, block_at, member_journal};
+use cluster::GroupId;
 use model::{Block, BlockBuilder, Journaled, Ranges, Seq};
 use queue::Request;
 use queue::fifo::Record;
 use queue::store::{Bytes, Part, Piece, Source, decode_entry};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use storage::StorageError;
 
 /// Letters that died together.
 struct Letters {
     by: Leadership,
     ticket: u64,
-    ids: Vec<Id>,
+    /// They stay until the queue of the dead has them.
+    keeps: bool,
+    /// Those of which it has not said whether it has them, by the numbers under which they are published.
+    missing: BTreeMap<u64, (Seq, Id)>,
     /// These are damaged.
     unread: Ranges,
-    /// These could not be read.
-    failed: Ranges,
-    sent: Option<Duration>,
-    /// The queue of the dead has them, and theirs is to be told.
-    arrived: bool,
+    /// These could not be read, or were refused and stay.
+    failed: BTreeSet<Seq>,
+    /// They are under way.
+    sent: bool,
 }
 
 /// All that are under way, by numbers of their own.
 #[derive(Default)]
 pub struct UnderWay {
-    letters: std::collections::BTreeMap<u64, Letters>,
+    /// By the first of their numbers.
+    letters: BTreeMap<u64, Letters>,
     last: u64,
 }
 
@@ -46,35 +51,44 @@ impl UnderWay {
     pub fn is_empty(&self) -> bool {
         self.letters.is_empty()
     }
+
+    /// Those of which this number is one, if it is not answered yet.
+    fn of(&mut self, number: u64) -> Option<&mut Letters> {
+        let (_, letters) = self.letters.range_mut(..=number).next_back()?;
+        Some(letters).filter(|it| it.missing.contains_key(&number))
+    }
 }
 
 impl Cluster {
     /// A leader has messages die.
-    pub fn die(&mut self, by: Leadership, ticket: u64, pieces: Vec<Piece>) {
+    pub fn die(&mut self, (by, ticket): (Leadership, u64), keeps: bool, pieces: &[Piece]) {
         let mut letters = Letters {
             by,
             ticket,
-            ids: Vec::new(),
+            keeps,
+            missing: BTreeMap::new(),
             unread: Ranges::new(),
-            failed: Ranges::new(),
-            sent: None,
-            arrived: false,
+            failed: BTreeSet::new(),
+            sent: false,
         };
-        for piece in &pieces {
+        let mut read = Vec::new();
+        for piece in pieces {
             let mut seq = piece.first;
             for part in &piece.parts {
-                self.read_part(seq, part, &mut letters);
+                self.read_part(seq, part, &mut read, &mut letters);
                 seq += u64::from(part.count);
             }
         }
-        let (ids, unread) = (&letters.ids, &letters.unread);
+        let unread = &letters.unread;
         self.ledger
-            .tell(|| format!("{by:?} has {ids:?} die, {unread:?} are damaged, ticket {ticket}"));
-        self.letters.last += 1;
-        self.letters.letters.insert(self.letters.last, letters);
+            .tell(|| format!("{by:?} has {read:?} die, {unread:?} are damaged, ticket {ticket}"));
+        let first = self.letters.last + 1;
+        self.letters.last += read.len().max(1) as u64;
+        letters.missing = (first..).zip(read).collect();
+        self.letters.letters.insert(first, letters);
     }
 
-    fn read_part(&self, first: Seq, part: &Part, letters: &mut Letters) {
+    fn read_part(&self, first: Seq, part: &Part, whole: &mut Vec<(Seq, Id)>, letters: &mut Letters) {
         let read = match &part.bytes {
             Bytes::Memory(block) => Ok((block.clone(), Ranges::new())),
             // What is not written yet is waited for, and the power may be cut meanwhile.
@@ -89,13 +103,13 @@ impl Cluster {
                 for (seq, at) in (first..=last).zip(u64::from(part.from)..) {
                     let is_whole = at < block.len() as u64 && !damaged.contains(at);
                     match is_whole.then(|| id_of(&block, at as usize)).flatten() {
-                        Some(id) => letters.ids.push(id),
+                        Some(id) => whole.push((seq, id)),
                         None => letters.unread.push(seq),
                     }
                 }
             }
             Err(Some(error)) if error.is_damage() => letters.unread.push_span(first, last),
-            Err(_) => letters.failed.push_span(first, last),
+            Err(_) => letters.failed.extend(first..=last),
         }
     }
 
@@ -133,23 +147,19 @@ impl Cluster {
 
     /// Publishes what died and is not under way.
     pub fn letters_go(&mut self) {
-        let now = self.ledger.now;
         self.letters_end();
-        let is_due = |it: &Letters| it.sent.is_none() && self.node(it.by.node).goes_on();
+        let is_due = |it: &Letters| !it.sent && !it.missing.is_empty() && self.node(it.by.node).goes_on();
         let due = self.letters.letters.iter().filter(|(_, it)| is_due(it));
         let due: Vec<u64> = due.map(|(number, _)| *number).collect();
         for number in due {
             let Some(letters) = self.letters.letters.get_mut(&number) else {
                 continue;
             };
-            letters.sent = Some(now);
-            let (source, node, ids) = (letters.by.group, letters.by.node, letters.ids.clone());
-            if ids.is_empty() {
-                self.letters_arrived(&Ranges::one(number));
-                continue;
-            }
+            letters.sent = true;
+            let (source, node) = (letters.by.group, letters.by.node);
+            let missing = letters.missing.clone();
             let mut block = BlockBuilder::default();
-            for id in ids {
+            for (_, id) in missing.values().copied() {
                 let known = self
                     .ledger
                     .books
@@ -171,7 +181,11 @@ impl Cluster {
             }
             let request = Request::Enqueue {
                 block: finish(block, true, self.node(node).now()),
-                receipt: Some(receipt(self.outbox(node, DEAD), LETTERS, Ranges::one(number))),
+                receipt: Some(receipt(
+                    self.outbox(node, DEAD),
+                    LETTERS,
+                    missing.keys().copied().collect(),
+                )),
             };
             self.ask(node, DEAD, request);
         }
@@ -180,17 +194,49 @@ impl Cluster {
     /// The queue of the dead has them.
     pub fn letters_arrived(&mut self, numbers: &Ranges) {
         for number in numbers.iter() {
-            if let Some(letters) = self.letters.letters.get_mut(&number) {
-                letters.arrived = true;
+            let Some(letters) = self.letters.of(number) else {
+                continue;
+            };
+            let (keeps, group) = (letters.keeps, letters.by.group);
+            if let Some((_, id)) = letters.missing.remove(&number).filter(|_| keeps)
+                && self
+                    .known_letter(group, id)
+                    .is_some_and(|known| known.letter_refused)
+            {
+                self.ledger.exercised(Deed::LetterKept);
             }
         }
+    }
+
+    /// The queue of the dead is full: what is to arrive at least once stays where it died, and is tried again.
+    pub fn letters_refused(&mut self, numbers: &Ranges) {
+        for number in numbers.iter() {
+            let Some(letters) = self.letters.of(number) else {
+                continue;
+            };
+            let (keeps, group) = (letters.keeps, letters.by.group);
+            let Some((seq, id)) = letters.missing.remove(&number) else {
+                continue;
+            };
+            match keeps {
+                true => drop(letters.failed.insert(seq)),
+                false => self.ledger.exercised(Deed::LetterLost),
+            }
+            if let Some(known) = self.known_letter(group, id) {
+                known.letter_refused = true;
+            }
+        }
+    }
+
+    fn known_letter(&mut self, group: GroupId, id: Id) -> Option<&mut Known> {
+        self.ledger.books.get_mut(&group)?.known.get_mut(&id)
     }
 
     /// The queue of the dead could not be reached: they are sent again.
     pub fn letters_return(&mut self, numbers: &Ranges) {
         for number in numbers.iter() {
-            if let Some(letters) = self.letters.letters.get_mut(&number) {
-                letters.sent = None;
+            if let Some(letters) = self.letters.of(number) {
+                letters.sent = false;
             }
         }
     }
@@ -202,7 +248,7 @@ impl Cluster {
             .letters
             .letters
             .iter()
-            .filter(|(_, it)| it.arrived && goes_on(it.by));
+            .filter(|(_, it)| it.missing.is_empty() && goes_on(it.by));
         let arrived: Vec<u64> = arrived.map(|(number, _)| *number).collect();
         for number in arrived {
             let Some(letters) = self.letters.letters.remove(&number) else {
@@ -214,7 +260,7 @@ impl Cluster {
             let request = Request::FinishDeadLetters {
                 ticket,
                 unread,
-                failed: letters.failed,
+                failed: letters.failed.into_iter().collect(),
             };
             self.submit(by, request);
         }

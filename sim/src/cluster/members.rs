@@ -1,6 +1,7 @@
 //! Who has a copy of which queue: members are added, removed and replaced, and leaderships handed over.
 
 use super::coverage::Fault;
+use super::exercised::Deed;
 use super::invariants::members;
 use super::ledger::Leadership;
 use super::node::Node;
@@ -24,13 +25,13 @@ impl Cluster {
         if let Some(book) = self.ledger.books.get_mut(&group) {
             book.sealed_behind = logged;
         }
-        let terms = self.terms[&group].clone();
         for member in now.members() {
+            let opening = self.opening(member.node.0, group);
             let node = &mut self.nodes[member.node.0 as usize - 1];
             if node.me(group) != member || node.groups.contains(&group) {
                 continue;
             }
-            match node.join(group, &terms) {
+            match node.join(group, &opening) {
                 Ok(true) => {}
                 Ok(false) => self.ledger.counts.rot.found_at_start += 1,
                 Err(what) => {
@@ -165,8 +166,27 @@ impl Cluster {
             (Some(voter), _) if voters > 3 && one < other => vec![Step::Learner(voter)],
             (Some(voter), _) if voters > 2 => vec![Step::Remove(voter)],
             (None, _) if is_new(one) => vec![Step::Learner(self.node(one).me(group))],
+            (None, _) if !self.node(one).groups.contains(&group) && !self.loses_disks => {
+                self.again(one, group)
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// A node was removed from the group, knows it, and is to be a member again: another one.
+    fn again(&mut self, node: u32, group: GroupId) -> Vec<Step> {
+        let me = self.node(node).me(group);
+        let known = self.ledger.books[&group].members.values();
+        let was_member = known
+            .flat_map(|members| members.members())
+            .any(|member| member == me);
+        let next = match was_member {
+            true => self.node_mut(node).comes_again(group),
+            // Nobody has agreed to that yet.
+            false => me,
+        };
+        self.ledger.exercised(Deed::MemberAgain);
+        vec![Step::Learner(next)]
     }
 
     /// Whoever leads replaces members whose disks are lost.

@@ -7,15 +7,17 @@
 //! leaves a node must be in the history by then, and what the history takes from a client must have its reason there.
 //!
 //! Reading order: `network`, `node` (one node, and `observed`: what its groups tell), [`history`], [`ledger`],
-//! `access` (a node's way to queues, wherever they are led), `clients`, `letters` (dead letters), `terms` (what the
-//! queues may do), `theme`, `faults` and `aim` (what goes wrong), `rot` (what is found
-//! of it later), `members` (who has copies), `nodes` (all of them together),
-//! [`run`] (what a seed does), `invariants`.
+//! `access` (a node's way to queues, wherever they are led), `declared` (what clients and policies say of queues), `terms`
+//! (what these may do then), `policies` (they change), [`exercised`] (what of all that has happened), `clients` and `returns`
+//! (what these give back), `letters` (dead letters), `theme`, `faults` and `aim` (what goes wrong), `rot` (what is found of it
+//! later), `members` (who has copies), `nodes` (all of them together), [`run`] (what a seed does), `invariants`.
 
 mod access;
 mod aim;
 mod clients;
 pub mod coverage;
+mod declared;
+pub mod exercised;
 mod faults;
 pub mod history;
 mod invariants;
@@ -27,6 +29,8 @@ pub(crate) mod network;
 mod node;
 mod nodes;
 mod observed;
+mod policies;
+mod returns;
 mod rot;
 pub mod run;
 mod terms;

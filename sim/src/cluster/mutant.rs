@@ -12,11 +12,18 @@ pub enum Mutant {
     SameLife,
     /// A node starts with the number of the start before.
     OldIncarnation,
+    /// Whoever begins to lead goes on with the settings with which its copy was opened.
+    OldSettings,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::DisksLie, Self::SameLife, Self::OldIncarnation];
+    pub const ALL: [Self; 4] = [
+        Self::DisksLie,
+        Self::SameLife,
+        Self::OldIncarnation,
+        Self::OldSettings,
+    ];
 
     /// Whether this is done wrong in this thread.
     pub fn is_on(self) -> bool {

@@ -3,14 +3,14 @@
 use super::mutant::Mutant;
 use super::network::Network;
 use super::observed::{Observed, Queue};
+use super::policies::Opening;
 use super::rot::Rotten;
-use super::terms::Terms;
 use crate::world::{Simulated, until_power_cut};
 use broker::groups::alone::{self, Alone};
 use broker::groups::{Ends, Identity, Member, News, NotOpened, handover, member_journal};
 use bytes::Bytes;
 use cluster::{GroupId, MemberId, NodeId, Refused, Settings, Step};
-use model::{Machine, Timestamp};
+use model::{Machine, QueueSettings, Timestamp};
 use queue::{Effect, Request, store};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub struct Node {
     pub files: FaultyFs,
     /// How often its disk was lost.
     life: u32,
-    /// How often its member of a group was given up besides, since something of it had rotted.
+    /// How often its member of a group was given up besides, since something of it had rotted or it was removed.
     given_up: BTreeMap<GroupId, u32>,
     /// What of its disk may have rotted.
     pub rotten: Rotten,
@@ -131,13 +131,13 @@ impl Node {
     ///
     /// # Errors
     /// It can't be opened.
-    pub fn join(&mut self, group: GroupId, terms: &Terms) -> Result<bool, String> {
+    pub fn join(&mut self, group: GroupId, opening: &Opening) -> Result<bool, String> {
         self.groups.insert(group);
         let Some(mut running) = self.running.take() else {
             return Ok(true);
         };
         let is_damaged = !running.alone.node.log.recovery().damage.is_empty();
-        let opened = until_power_cut(|| self.open(group, terms, &mut running.alone, &running.left));
+        let opened = until_power_cut(|| self.open(group, opening, &mut running.alone, &running.left));
         let joined = match opened {
             Some(Ok(copy)) => {
                 running.copies.insert(group, copy);
@@ -163,6 +163,24 @@ impl Node {
             let segments = Some(member_journal(group));
             until_power_cut(|| handover::forget(&running.alone.groups, group, segments));
         }
+    }
+
+    /// It is to be a member of this group again, from which it was removed: another one than before.
+    pub fn comes_again(&mut self, group: GroupId) -> MemberId {
+        *self.given_up.entry(group).or_default() += 1;
+        self.me(group)
+    }
+
+    /// Its copy has other settings from now on, if it has one.
+    pub fn configure(&self, group: GroupId, settings: QueueSettings) -> bool {
+        let Some(copy) = self.copy(group).filter(|_| self.goes_on()) else {
+            return false;
+        };
+        copy.queue().set(settings.clone());
+        let settings = Box::new(settings);
+        // Whoever does not lead is told once it does.
+        self.submit(group, Request::Configure { settings });
+        true
     }
 
     /// Its member of this group is damaged and given up: it comes back as another one, once the group has that.
@@ -224,7 +242,7 @@ impl Node {
     pub fn start(
         &mut self,
         incarnation: u64,
-        terms: &BTreeMap<GroupId, Terms>,
+        openings: &BTreeMap<GroupId, Opening>,
         nodes: &[u32],
         network: &Network,
         random: &mut Random,
@@ -260,9 +278,9 @@ impl Node {
         nodes.iter().for_each(|peer| alone.groups.add_peer(NodeId(*peer)));
         let left = Left::default();
         let (mut copies, mut given_up) = (BTreeMap::new(), Vec::new());
-        for (group, terms) in terms.iter().filter(|(group, _)| self.groups.contains(group)) {
+        for (group, opening) in openings.iter().filter(|(group, _)| self.groups.contains(group)) {
             let memory = random.below(60_000) as usize;
-            let opened = until_power_cut(|| self.open(*group, terms, &mut alone, &left));
+            let opened = until_power_cut(|| self.open(*group, opening, &mut alone, &left));
             let copy = match opened.ok_or("the power was cut")? {
                 Ok(copy) => copy,
                 Err(_) if self.is_rotten() => {
@@ -298,15 +316,21 @@ impl Node {
         Ok(given_up)
     }
 
-    fn open(&self, group: GroupId, terms: &Terms, alone: &mut Alone, left: &Left) -> Result<Copy, NotOpened> {
-        let (me, members) = (self.me(group), terms.members());
+    fn open(
+        &self,
+        group: GroupId,
+        (settings, members): &Opening,
+        alone: &mut Alone,
+        left: &Left,
+    ) -> Result<Copy, NotOpened> {
+        let (me, members) = (self.me(group), members.clone());
         let identity = Identity { group, me, members };
         let leaves = left.clone();
         let act = Box::new(move |effect| {
             let mut left = leaves.lock().unwrap_or_else(PoisonError::into_inner);
             left.push((group, effect));
         });
-        let queue: Arc<Queue> = alone.member(identity, terms.settings.clone(), act)?;
+        let queue: Arc<Queue> = alone.member(identity, settings.clone(), act)?;
         let told = queue.applied().unwrap_or(0);
         let observed = Observed::new(queue);
         let member: Arc<dyn Member> = observed.clone();

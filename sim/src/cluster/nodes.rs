@@ -4,19 +4,21 @@ use super::access::Access;
 use super::aim::Aim;
 use super::clients::Clients;
 use super::coverage::{Cell, Fault, Ways};
+use super::exercised::Deed;
 use super::history::Id;
-use super::invariants::{agreed, contents, deliveries, deposed, hangs, leaders};
+use super::invariants::{agreed, contents, deliveries, deposed, hangs, leaders, limits};
 use super::ledger::{Leadership, Ledger};
 use super::letters::UnderWay;
 use super::mutant::Mutant;
 use super::network::{Network, Said};
 use super::node::Node;
+use super::policies::Opening;
 use super::terms::{DEAD, Terms};
 use super::theme::Theme;
 use broker::groups::handle::deliver;
 use broker::groups::{Ends, News};
 use cluster::GroupId;
-use model::{Incarnation, Seq};
+use model::{Incarnation, Machine, Seq};
 use queue::{Answer, Effect, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,11 +50,15 @@ pub struct Cluster {
     /// Nothing goes wrong any more and nobody wants anything: time passes quickly.
     pub is_calm: bool,
     pub terms: BTreeMap<GroupId, Terms>,
+    /// Which of a queue's policies each node knows to be in force.
+    pub known_policies: BTreeMap<(u32, GroupId), usize>,
     pub ways: Ways,
     /// What a fault waits for.
     pub aim: Option<Aim>,
     /// Something is to rot, as soon as everybody has everything.
     pub rots: bool,
+    /// Disks are lost; members change then only to replace those.
+    pub loses_disks: bool,
     incarnations: u64,
 }
 
@@ -64,7 +70,10 @@ impl Cluster {
         let theme = cell.map_or(theme, |_| Theme::Aimed);
         let count = theme.nodes(&mut random);
         let ids: Vec<u32> = (1..=count).collect();
-        let mut terms = BTreeMap::from([(DEAD, Terms::of_the_dead(some_nodes(&ids, &mut random)))]);
+        let mut terms = BTreeMap::from([(
+            DEAD,
+            Terms::of_the_dead(some_nodes(&ids, &mut random), &mut random),
+        )]);
         for group in 2..=2 + random.below(2) {
             let nodes = some_nodes(&ids, &mut random);
             terms.insert(GroupId(group), Terms::choose(nodes, theme, &mut random));
@@ -77,6 +86,9 @@ impl Cluster {
         for (group, terms) in &terms {
             ledger.tell(|| format!("{group:?}: {terms:?}"));
             ledger.open(*group, terms.clone());
+            if let Some(why) = &terms.refused {
+                ledger.violated("declarations are taken", format!("{why}: {:?}", terms.declared));
+            }
         }
         let mut cluster = Self {
             nodes: ids.iter().map(|id| Node::new(*id)).collect(),
@@ -92,9 +104,11 @@ impl Cluster {
             clients_are_gone: false,
             is_calm: false,
             terms,
+            known_policies: BTreeMap::new(),
             ways: Ways::begin(),
             aim: None,
             rots: false,
+            loses_disks: false,
             incarnations: 0,
         };
         for (group, terms) in &cluster.terms {
@@ -142,15 +156,18 @@ impl Cluster {
         };
         let ids = self.ids();
         self.ledger.trouble(id);
+        let groups: Vec<GroupId> = self.terms.keys().copied().collect();
+        let openings = groups.iter().map(|group| (*group, self.opening(id, *group)));
+        let openings: BTreeMap<GroupId, Opening> = openings.collect();
         let node = &mut self.nodes[id as usize - 1];
         let (before, is_full) = (node.incarnation, node.files.is_full());
         self.over.extend((before > 0).then_some(Incarnation(before)));
-        let started = node.start(incarnation, &self.terms, &ids, &self.network, &mut self.random);
+        let started = node.start(incarnation, &openings, &ids, &self.network, &mut self.random);
         let lacks_power = node.files.is_off();
         self.ledger.tell(|| format!("node {id} starts: {started:?}"));
         if started.is_ok() {
-            for (group, terms) in &self.terms {
-                let access = Access::new(Incarnation(incarnation), &terms.settings);
+            for (group, (settings, _)) in &openings {
+                let access = Access::new(Incarnation(incarnation), settings);
                 self.accesses.insert((id, *group), access);
             }
         }
@@ -270,19 +287,43 @@ impl Cluster {
         }
         self.network.collect(now, &mut self.random);
         self.look();
+        self.hear_policies();
+        self.look_at_limits();
         self.wake();
         self.letters_go();
         let is_calm = self.network.cuts.is_empty() && self.network.weather.loses_one_in == 0;
         hangs::lead_nothing(&mut self.ledger, &self.nodes, is_calm);
-        // Who lost its power in the middle of something is found without.
-        let off: Vec<u32> = self
-            .nodes
-            .iter()
-            .filter(|node| node.is_off())
-            .map(|node| node.id)
-            .collect();
+        self.end_without_power();
+    }
+
+    /// Who lost its power in the middle of something is found without.
+    fn end_without_power(&mut self) {
+        let off = self.nodes.iter().filter(|node| node.is_off());
+        let off: Vec<u32> = off.map(|node| node.id).collect();
         self.struck(Fault::PowerCut, &off);
         off.into_iter().for_each(|id| self.end(id, true));
+    }
+
+    /// Now and then, whether those who lead keep to the limits of their queues.
+    fn look_at_limits(&mut self) {
+        if self.random.below(6) > 0 {
+            return;
+        }
+        for by in self.leaderships() {
+            // Before that it has not been given the settings that are in force.
+            let access = self.accesses.get(&(by.node, by.group));
+            let Some(copy) = self.node(by.node).copy(by.group) else {
+                continue;
+            };
+            if access.is_none_or(|access| access.leads_in() != Some(by.term)) {
+                continue;
+            }
+            let status = copy.queue().inspect(|machine| machine.status());
+            let settings = self.known_settings(by.node, by.group);
+            if let Some(status) = status.filter(|_| self.node(by.node).term(by.group) == Some(by.term)) {
+                limits::kept(&mut self.ledger, by.group, by.node, &settings, &status);
+            }
+        }
     }
 
     /// Some copy of some queue may be written down.
@@ -358,7 +399,9 @@ impl Cluster {
         }
         deposed::leaves(&mut self.ledger, by, &effect);
         match deliver(effect) {
-            Err(Effect::DeadLetter { ticket, pieces, .. }) => self.die(by, ticket, pieces),
+            Err(Effect::DeadLetter {
+                ticket, to, pieces, ..
+            }) => self.die((by, ticket), to.at_least_once, &pieces),
             Err(Effect::DeleteQueue) => self.ends_unused(by),
             _ => {}
         }
@@ -396,6 +439,7 @@ impl Cluster {
                     ended.extend(term.map(|term| Leadership { group, node, term }));
                     self.ledger
                         .tell(|| format!("{node} is no member of {group:?} any more"));
+                    self.ledger.exercised(Deed::Removed);
                     return self.nodes[node as usize - 1].leave(group);
                 }
                 _ => {}

@@ -2,7 +2,7 @@
 
 use super::coverage::Cell;
 use super::faults::Plan;
-use super::invariants::{acks, bounded, healed, lost, members, unused};
+use super::invariants::{acks, bounded, healed, levels, lost, members, unused};
 use super::ledger::{Counts, Ledger};
 use super::node::Node;
 use super::nodes::{Cluster, Drained};
@@ -11,6 +11,9 @@ use crate::ledger::Violation;
 use cluster::GroupId;
 use queue::ConsumerSettings;
 use std::time::Duration;
+
+/// A dead letter that was refused is tried again after half a minute at the most.
+const LETTERS_WAIT: u32 = 400;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -188,7 +191,8 @@ fn drain(cluster: &mut Cluster, group: GroupId) {
     let consumer = Some(cluster.consume_with(node, group, settings));
     let taken = Vec::new();
     cluster.drained = Some(Drained { consumer, taken });
-    until(cluster, |cluster| missing(cluster, group) == 0);
+    // A dead letter that was refused often waits for long.
+    until_within(cluster, LETTERS_WAIT, |cluster| missing(cluster, group) == 0);
     let taken = cluster
         .drained
         .take()
@@ -197,6 +201,7 @@ fn drain(cluster: &mut Cluster, group: GroupId) {
     if let Some(book) = cluster.ledger.books.get(&group) {
         let there = book.history.live().collect();
         lost::drained(&mut cluster.ledger, group, &there, &taken);
+        levels::drained(&mut cluster.ledger, group, &taken);
     }
     if let Some(number) = consumer {
         cluster.done_with(node, group, number, &taken);

@@ -1,10 +1,10 @@
 //! What the replicated queues of a seed may do with messages on their own.
 
+use super::declared::Declared;
 use super::theme::Theme;
-use crate::terms::{Said, TENANT};
+use crate::terms::Said;
 use cluster::{GroupId, MemberId, Membership, NodeId};
-use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, RetryDelay, Sorting};
-use std::sync::Arc;
+use model::{QueueSettings, Sorting};
 use storage::faulty::Random;
 
 /// The queue in which dead letters arrive.
@@ -13,71 +13,105 @@ pub const DEAD: GroupId = GroupId(1);
 /// A queue that a seed decided about.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    pub settings: QueueSettings,
+    pub declared: Declared,
+    /// What the declaration means under each of its policies.
+    versions: Vec<QueueSettings>,
+    /// Which of them were in force, the last one now.
+    in_force: Vec<usize>,
+    /// The declaration, or a policy, was refused.
+    pub refused: Option<String>,
     /// The nodes that have a copy at the beginning.
     pub nodes: Vec<u32>,
     /// Some consumers get messages that count as settled when they are delivered.
     pub has_no_ack: bool,
+    /// Publishers give messages priorities.
+    pub has_levels: bool,
+    /// Nobody can do anything with some messages: whoever gets one rejects it, and it comes back.
+    pub has_poison: bool,
 }
 
 impl Terms {
-    /// The queue for dead letters, which keeps everything.
-    pub fn of_the_dead(nodes: Vec<u32>) -> Self {
-        let settings = QueueSettings {
-            durable: true,
-            ..QueueSettings::default()
+    /// A queue that is declared so.
+    fn of(declared: Declared, nodes: Vec<u32>) -> Self {
+        let (versions, refused) = match declared.settings() {
+            Ok(versions) => (versions, None),
+            Err(why) => (vec![QueueSettings::default().of_several()], Some(why)),
         };
         Self {
-            settings,
+            declared,
+            versions,
+            in_force: vec![0],
+            refused,
             nodes,
             has_no_ack: false,
+            has_levels: false,
+            has_poison: false,
+        }
+    }
+
+    /// The queue for dead letters, which keeps everything.
+    pub fn of_the_dead(nodes: Vec<u32>, random: &mut Random) -> Self {
+        Self {
+            has_levels: true,
+            ..Self::of(Declared::of_the_dead(random), nodes)
         }
     }
 
     /// Decides. A third of all queues are plain: what those promise allows no loss.
     pub fn choose(nodes: Vec<u32>, theme: Theme, random: &mut Random) -> Self {
-        let mut terms = Self::of_the_dead(nodes);
-        let (is_small, is_aimed) = (theme == Theme::Limits, theme == Theme::Aimed);
-        if random.below(3) == 0 && !is_small && !is_aimed {
-            return terms;
-        }
-        terms.has_no_ack = random.below(4) == 0;
-        let settings = &mut terms.settings;
-        let mut seldom = |one_in: u64| random.below(one_in) == 0;
-        let (sorts, limit, limit_bytes, ttl) = (seldom(3), seldom(4), seldom(6), seldom(4));
-        let (dies, returns, retries, once) = (seldom(2), seldom(3), seldom(4), seldom(4));
-        settings.single_active = seldom(5) || is_aimed && seldom(2);
-        if sorts {
-            settings.sorting = match random.chance() {
-                true => Sorting::Priority(1 + random.below(4) as u8),
-                false => Sorting::FairKey(TENANT.into()),
+        let is_special = matches!(theme, Theme::Limits | Theme::Aimed);
+        let has_levels = random.chance();
+        if random.below(3) == 0 && !is_special {
+            return Self {
+                has_levels,
+                ..Self::of(Declared::plain(), nodes)
             };
         }
-        settings.max_length = (limit || is_small).then(|| 1 + random.below(30));
-        settings.max_length_bytes = limit_bytes.then(|| 2_000 + random.below(20_000));
-        settings.overflow = match random.below(4) {
-            0 | 1 => Overflow::DropHead,
-            2 => Overflow::Reject,
-            _ => Overflow::RejectAndDeadLetter,
+        let declared = match random.below(6) {
+            0 => Declared::classic(theme, random),
+            _ => Declared::quorum(nodes.len(), theme, random),
         };
-        settings.message_ttl_ms = ttl.then(|| 200 + random.below(4_000));
-        settings.delivery_limit = returns.then(|| DeliveryLimit::Returns(random.below(4) as u32));
-        settings.retry_delay = (retries || is_aimed).then(|| RetryDelay {
-            initial_ms: 1 + random.below(300),
-            factor: 1_000 + random.below(2_000) as u32,
-            cap_ms: 600,
-            jitter: random.below(30) as u8,
-        });
-        settings.deduplicates = once;
-        settings.expires_ms = (random.below(4) == 0).then(|| 300 + random.below(3_000));
-        settings.dead_letter = dies.then(|| {
-            Arc::new(DeadLetterTo {
-                exchange: String::new(),
-                routing_key: Some(b"dead".to_vec()),
-                at_least_once: false,
-            })
-        });
-        terms
+        Self {
+            has_no_ack: random.below(4) == 0,
+            has_levels,
+            has_poison: random.below(3) == 0,
+            ..Self::of(declared, nodes)
+        }
+    }
+
+    /// What is in force.
+    pub fn settings(&self) -> &QueueSettings {
+        self.version(self.now())
+    }
+
+    /// Which of the policies is.
+    pub fn now(&self) -> usize {
+        self.in_force.last().copied().unwrap_or(0)
+    }
+
+    /// What is in force under one of the policies.
+    pub fn version(&self, at: usize) -> &QueueSettings {
+        &self.versions[at.min(self.versions.len() - 1)]
+    }
+
+    /// How many policies there are for it.
+    pub fn policies(&self) -> usize {
+        self.versions.len()
+    }
+
+    /// This policy is in force from now on.
+    pub fn begin(&mut self, version: usize) {
+        self.in_force.push(version);
+    }
+
+    /// Whether a policy was in force under which this is so: not all nodes know a new one at once.
+    pub fn may(&self, is_so: impl Fn(&QueueSettings) -> bool) -> bool {
+        self.in_force.iter().any(|at| is_so(self.version(*at)))
+    }
+
+    /// Whether this was so under all that were in force.
+    pub fn must(&self, is_so: impl Fn(&QueueSettings) -> bool) -> bool {
+        !self.may(|settings| !is_so(settings))
     }
 
     /// Who the members are at the beginning.
@@ -88,20 +122,35 @@ impl Terms {
 
     /// Whether messages leave in another order than they came.
     pub fn sorts(&self) -> bool {
-        self.settings.sorting != Sorting::Arrival
+        match self.settings().sorting {
+            Sorting::Arrival => false,
+            Sorting::Levels => self.has_levels,
+            Sorting::Priority(_) | Sorting::FairKey(_) => true,
+        }
+    }
+
+    /// What a publisher says of a message.
+    pub fn some_said(&self, random: &mut Random) -> Said {
+        let mut said = Said::choose(random);
+        if self.settings().sorting == Sorting::Levels {
+            let levels = [random.below(32), random.below(8), 4, 200];
+            let level = levels[random.below(levels.len() as u64) as usize] as u8;
+            said.priority = (self.has_levels && random.below(3) > 0).then_some(level);
+        }
+        said
     }
 
     /// How long a message may be there, in milliseconds.
     pub fn lives_ms(&self, said: &Said) -> Option<u64> {
-        self.settings
-            .message_ttl_ms
-            .into_iter()
+        let ruled = self.in_force.iter();
+        ruled
+            .filter_map(|at| self.version(*at).message_ttl_ms)
             .chain(said.expiration_ms)
             .min()
     }
 
     /// Whether the queue may be full.
     pub fn has_limit(&self) -> bool {
-        self.settings.max_length.is_some() || self.settings.max_length_bytes.is_some()
+        self.may(|settings| settings.max_length.is_some() || settings.max_length_bytes.is_some())
     }
 }

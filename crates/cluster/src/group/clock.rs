@@ -371,6 +371,7 @@ impl Group {
         };
         let first = self.spread(0) as usize % voters.len();
         let rank = (at + voters.len() - first) % voters.len();
+        self.attempts = 0;
         self.campaign_in = Some(rank as u32 * 5 + self.late());
     }
 
@@ -410,8 +411,9 @@ impl Group {
         digest.leader == member && !self.leads()
     }
 
-    /// Whether a majority is reachable and nobody leads.
-    pub fn lacks_leader(&self) -> bool {
-        !self.removed && self.raw.raft.leader_id == 0 && self.campaign_in.is_none()
+    /// Whether nobody leads, and it does not ask for votes soon: after many times in vain it would wait for long.
+    pub fn lacks_leader(&self, settings: &Settings) -> bool {
+        let is_soon = self.campaign_in.is_some_and(|ticks| ticks <= settings.election);
+        !self.removed && self.raw.raft.leader_id == 0 && !is_soon
     }
 }

@@ -471,6 +471,19 @@ fn survivors_of_a_suspected_leader_vote_at_once_though_its_lease_has_not_run_out
 }
 
 #[test]
+fn voters_that_have_asked_in_vain_for_long_ask_again_once_they_hear_each_other() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    // It has lost its disk: it is heard of, and has no vote.
+    trial.start(1, 3, 2);
+    trial.cut(2, 3);
+    trial.ticks(400);
+    trial.cuts.clear();
+    let ticks = trial.ticks_until(300, |t| t.leader().is_some());
+    assert!(ticks <= 3 * Settings::default().election, "{ticks}");
+}
+
+#[test]
 fn a_peer_that_misses_the_leader_alone_gets_no_vote_from_those_who_follow_it() {
     let mut trial = Trial::new(3, 3);
     trial.led_by(1);

@@ -286,7 +286,7 @@ impl Groups {
                 continue;
             }
             let again = group.offer_again(node);
-            if group.lacks_leader() {
+            if group.lacks_leader(&self.settings) {
                 group.lose_leader(&reachable);
             } else if !again {
                 continue;

@@ -5,7 +5,7 @@ use super::dispatch::Span;
 use super::lanes::Lanes;
 use super::overflow::enough;
 use super::{Answer, Classic, Effect, Ends, FifoOutcome, Lane};
-use model::{Ranges, Seq};
+use model::{Mutant, Ranges, Seq};
 
 /// An allowance that never ends.
 const NO_END: u64 = u64::MAX;
@@ -184,7 +184,7 @@ impl Lane {
             slot,
             first,
             last,
-            redelivered: suspect || returns > 0,
+            redelivered: suspect || returns > 0 || Mutant::MarksNew.is_on(),
             returns,
             failures,
         }

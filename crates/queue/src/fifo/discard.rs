@@ -7,7 +7,7 @@
 use super::lanes::lane_of;
 use super::{Classic, DeadLetterTo, DropReason, Effect, Ends, FifoOutcome, Lane, Loss};
 use crate::store::{Bytes, Part, Piece, Pieces, retry_delay_ms};
-use model::{Block, Ranges, Seq, Timestamp};
+use model::{Block, Mutant, Ranges, Seq, Timestamp};
 use smallvec::smallvec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -222,7 +222,7 @@ impl Lane {
                     // Its bytes were moved meanwhile; if they were not, they are damaged.
                     true if left.attempts < ATTEMPTS || self.store.is_in_memory(seq) => again.push(seq),
                     true => lost.push(seq),
-                    false if failed.contains(seq) => later.push(seq),
+                    false if failed.contains(seq) && !Mutant::DropsRefusedLetters.is_on() => later.push(seq),
                     false => gone.push(seq),
                 }
             }

@@ -1,7 +1,7 @@
 //! Dropping what is ready: too much of it, or purged.
 
 use super::{Answer, Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Overflow, QueueSettings};
-use model::{Machine, Ranges, Seq, Timestamp};
+use model::{Machine, Mutant, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Classic<E> {
@@ -9,7 +9,7 @@ impl<E: Ends> Classic<E> {
     /// consumer may have waited for one of them to be read back, with the next one in memory: that goes out.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
         // A queue that refuses new messages keeps what it took, also if it came back or the limit is a new one.
-        if self.settings.overflow != Overflow::DropHead {
+        if self.settings.overflow != Overflow::DropHead || Mutant::KeepsTooMany.is_on() {
             return;
         }
         let mut some = false;

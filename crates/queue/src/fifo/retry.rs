@@ -6,7 +6,7 @@
 
 use super::contents::push_time;
 use super::{DeliveryLimit, DropReason, Ends, Expiry, FifoOutcome, Lane, Record};
-use model::{Ranges, Seq, Timestamp};
+use model::{Mutant, Ranges, Seq, Timestamp};
 
 /// What becomes of messages that came back.
 #[derive(Default)]
@@ -41,19 +41,22 @@ impl Lane {
             self.contents
                 .mark_returned(&self.store, *first, *last, &mut journaled);
         }
-        let apart = !failed && self.settings.counts_failures;
+        let apart = !failed && self.settings.counts_failures && !Mutant::CountsGivenBack.is_on();
         if apart {
             let spans = back.iter();
             spans.for_each(|(first, last)| self.contents.give_back(&self.store, *first, *last));
         }
         let verdicts = self.judge(back, overdue, failed, now);
-        let given_back = apart.then(|| journaled.clone());
+        let given_back = (apart && !Mutant::ForgetsGivenBack.is_on()).then(|| journaled.clone());
         self.record_back(journaled, &verdicts.waiting, outcome);
         if let Some(seqs) = given_back.filter(|seqs| !seqs.is_empty()) {
             outcome.records.push(Record::GivenBack { seqs });
         }
         if !verdicts.spent.is_empty() {
             self.discard(&verdicts.spent, DropReason::DeliveryLimit, outcome);
+        }
+        if Mutant::TriesAtOnce.is_on() {
+            return;
         }
         for Expiry { first, last, at_ms } in verdicts.waiting {
             self.take_out(first, last);
@@ -81,7 +84,9 @@ impl Lane {
                     Some((_, last)) if *last + 1 == seq => *last = seq,
                     _ => verdicts.spent.push((seq, seq)),
                 }
-            } else if let Some(delay_ms) = self.settings.retry_ms(failed, times, failures, seed) {
+            } else if let Some(delay_ms) = self.settings.retry_ms(failed, times, failures, seed)
+                && !Mutant::NeverWaits.is_on()
+            {
                 let at_ms = now.0.saturating_add(delay_ms);
                 push_time(&mut verdicts.waiting, seq, at_ms);
             }
@@ -100,7 +105,7 @@ impl Lane {
     /// As in RabbitMQ's quorum queues a limit of 2 lets a message be delivered three times.
     fn is_spent(&self, failures: u32) -> bool {
         match self.settings.delivery_limit {
-            Some(DeliveryLimit::Returns(limit)) => failures > limit,
+            Some(DeliveryLimit::Returns(limit)) => failures > limit && !Mutant::SparesSpent.is_on(),
             Some(DeliveryLimit::Unlimited) | None => false,
         }
     }

@@ -76,13 +76,24 @@ fn stories_end_as_they_are_told() {
 /// stories show.
 #[test]
 fn a_story_goes_otherwise_when_whoever_decides_next_forgets_who_is_active() {
+    let story = "the_active_consumer_stays_active_whoever_decides_next";
+    assert!(goes_otherwise(story, Mutant::ForgetsActive));
+}
+
+/// Hardly a seed of the simulator has a node say what it held before that came back, without having counted as down.
+#[test]
+fn a_story_goes_otherwise_when_claims_count_whose_messages_have_come_back() {
+    let story = "an_old_claim_does_not_count_once_its_message_has_come_back";
+    assert!(goes_otherwise(story, Mutant::BelievesOldClaims));
+}
+
+fn goes_otherwise(story: &str, mutant: Mutant) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
-    let file = folder.join("the_active_consumer_stays_active_whoever_decides_next.txt");
-    let told = std::fs::read_to_string(file).unwrap();
-    Mutant::turn_on(Some(Mutant::ForgetsActive));
+    let told = std::fs::read_to_string(folder.join(format!("{story}.txt"))).unwrap();
+    Mutant::turn_on(Some(mutant));
     let happened = tell(&told);
     Mutant::turn_on(None);
-    assert_ne!(told, happened);
+    told != happened
 }
 
 /// The story with what really comes of each request.

@@ -12,16 +12,22 @@ pub fn acked(ledger: &mut Ledger, group: GroupId, node: u32, seq: Seq, id: Id) {
     let now = ledger.now;
     if let Some(book) = ledger.books.get_mut(&group) {
         let consumer = None;
-        let since = book.hands.get(&seq).map_or(now, |held| held.since);
-        book.acked.insert(
-            seq,
-            Held {
-                id,
-                consumer,
-                node,
-                since,
-            },
-        );
+        let held = book.hands.get(&seq).copied();
+        let held = held.unwrap_or(Held {
+            id,
+            consumer,
+            node,
+            since: now,
+            returns: 0,
+            failures: 0,
+        });
+        let held = Held {
+            id,
+            consumer,
+            node,
+            ..held
+        };
+        book.acked.insert(seq, held);
         book.known.entry(id).or_default().acked = true;
     }
 }

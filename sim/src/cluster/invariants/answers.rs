@@ -42,7 +42,7 @@ fn is_on_record(ledger: &Ledger, group: GroupId, id: Id) -> bool {
     };
     let came = |id| book.history.by_id.contains_key(id);
     let key = book.known.get(&id).and_then(|known| known.said.key);
-    let key = key.filter(|_| book.terms.settings.deduplicates);
+    let key = key.filter(|_| book.terms.settings().deduplicates);
     let twins = book
         .known
         .iter()

@@ -1,8 +1,9 @@
 //! Nobody is given what is not agreed on: a message that a majority does not have, one that is settled, one above the
 //! mark of what may have been handed out, another body; and what was delivered before is marked.
 
-use super::{active, hands};
+use super::{active, counts, hands, waits};
 use crate::cluster::clients::body_of;
+use crate::cluster::exercised;
 use crate::cluster::history::{Id, id_of, lane_of};
 use crate::cluster::ledger::{Leadership, Ledger};
 use cluster::GroupId;
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub fn leaves(ledger: &mut Ledger, by: Leadership, told: u64, delivery: &Delivery) {
     for (seq, id, length) in messages(ledger, delivery) {
         check_record(ledger, by, told, seq, id);
+        counts::leaves(ledger, by, seq, delivery);
+        waits::leaves(ledger, by, seq, delivery);
         check_marks(ledger, by, seq, id, length, delivery.redelivered);
     }
 }
@@ -27,15 +30,21 @@ pub fn arrives(
     delivery: &Delivery,
 ) -> Vec<(Seq, Id)> {
     let mut given = Vec::new();
-    if let Some(consumer) = to.consumer {
-        active::served(ledger, group, consumer);
-    }
+    active::served(ledger, group, to);
     for (seq, id, _) in messages(ledger, delivery) {
         ledger.counts.deliveries += 1;
         ledger.note(id ^ seq);
         ledger.tell(|| format!("{group:?} gives {to:?} on {node} {seq}, which is {id}"));
+        counts::arrives(ledger, group, to, seq, id, delivery);
         if !to.no_ack {
-            hands::given(ledger, group, node, to, seq, id);
+            hands::given(ledger, group, node, to, (seq, id), delivery);
+        }
+        let row = ledger
+            .books
+            .get(&group)
+            .and_then(|book| book.history.rows.get(&seq));
+        if let Some(row) = row.filter(|row| row.returns > 0).cloned() {
+            exercised::came_again(ledger, group, &row);
         }
         given.push((seq, id));
     }

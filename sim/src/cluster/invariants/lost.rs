@@ -3,7 +3,7 @@
 use crate::cluster::history::{Id, lane_of};
 use crate::cluster::ledger::Ledger;
 use cluster::GroupId;
-use model::Seq;
+use model::{QueueSettings, Seq};
 use std::collections::BTreeMap;
 
 /// Everything was taken out of the queue that was there.
@@ -24,7 +24,7 @@ pub fn drained(ledger: &mut Ledger, group: GroupId, there: &BTreeMap<Seq, Id>, t
         }
     }
     let mut last: BTreeMap<u64, Seq> = BTreeMap::new();
-    let retries = book.terms.settings.retry_delay.is_some();
+    let retries = book.terms.may(QueueSettings::waits);
     for (seq, _) in taken {
         let before = last.insert(lane_of(*seq), *seq);
         if let Some(before) = before.filter(|before| before >= seq && !retries) {
@@ -35,7 +35,7 @@ pub fn drained(ledger: &mut Ledger, group: GroupId, there: &BTreeMap<Seq, Id>, t
         }
     }
     for (id, _) in book.known.iter().filter(|(_, known)| known.confirmed) {
-        let duplicate = book.terms.settings.deduplicates;
+        let duplicate = book.terms.settings().deduplicates;
         if !duplicate && !book.history.by_id.contains_key(id) {
             wrong.push((
                 "nothing is lost",

@@ -24,7 +24,7 @@ pub fn came(ledger: &mut Ledger, group: GroupId, seq: Seq, id: Id) {
     let before = book.last.insert((known.publisher, lane_of(seq)), id);
     let publisher = known.publisher;
     // What is on its way to the dead-letter exchange does not count as there.
-    let settings = &book.terms.settings;
+    let settings = book.terms.settings();
     let alone = settings.deduplicates && settings.dead_letter.is_none();
     let key = known.said.key.filter(|_| alone);
     let twin = book.history.live().find(|(other, other_id)| {

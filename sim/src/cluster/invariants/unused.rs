@@ -18,11 +18,14 @@ pub fn ended(ledger: &mut Ledger, by: Leadership, consumed: Option<Duration>) {
     // It was declared again when that was said last; what is said now may have been decided before.
     let is_known = book.ended.is_some_and(|at| at >= book.used && at + LATE > now);
     book.ended = Some(now);
-    let lives = book.terms.settings.expires_ms.map(Duration::from_millis);
-    let is_due = lives.is_some_and(|lives| book.used + lives <= latest);
+    let is_over = |lives| book.used + Duration::from_millis(lives) <= latest;
+    let is_due = book
+        .terms
+        .may(|settings| settings.expires_ms.is_some_and(is_over));
+    let lives = book.terms.settings().expires_ms;
     let used = book.used;
     if !is_due && !is_known {
-        let what = format!("{by:?} at {now:?} ends what lives for {lives:?}, and was used at {used:?}");
+        let what = format!("{by:?} at {now:?} ends what lives for {lives:?} ms, and was used at {used:?}");
         ledger.violated("a queue that is used does not end", what);
     }
     if let Some(since) = consumed.filter(|since| *since + LATE <= now) {
@@ -33,7 +36,7 @@ pub fn ended(ledger: &mut Ledger, by: Leadership, consumed: Option<Duration>) {
 
 /// Nobody has used any queue since then, and each is led: those that end unused have ended.
 pub fn all_have_ended(ledger: &Ledger, since: Duration) -> bool {
-    let ends = |book: &&Book| book.terms.settings.expires_ms.is_some();
+    let ends = |book: &&Book| book.terms.settings().expires_ms.is_some();
     let mut books = ledger.books.values().filter(ends);
     books.all(|book| book.ended.is_some_and(|at| at >= since))
 }

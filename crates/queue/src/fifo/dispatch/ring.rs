@@ -3,7 +3,7 @@
 use super::{Consumer, Lines};
 use crate::NodeConsumer;
 use crate::fifo::{Delivery, Effect, Ends};
-use model::{Block, ConsumerId, Ranges, Seq};
+use model::{Block, ConsumerId, Mutant, Ranges, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl<E: Ends> Ring<E> {
     /// now.
     pub(crate) fn make_room(&mut self) -> bool {
         let Some(slot) = self.active else { return true };
-        if !self.by_priority {
+        if !self.by_priority || Mutant::YieldsNever.is_on() {
             return false;
         }
         let highest = self.ranks.first().map(|(Reverse(priority), _)| *priority);
@@ -175,7 +175,7 @@ impl<E: Ends> Ring<E> {
             self.line_up(slot);
             return false;
         }
-        if active.in_flight == 0 {
+        if active.in_flight == 0 || Mutant::YieldsAtOnce.is_on() {
             self.active = None;
         }
         self.active.is_none()

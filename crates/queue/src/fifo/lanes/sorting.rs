@@ -3,7 +3,7 @@
 use super::LaneId;
 use model::properties::Properties;
 use model::table::raw::{Entries, RawValue};
-use model::{Block, BlockBuilder, Sorting};
+use model::{Block, BlockBuilder, Mutant, Sorting};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -63,6 +63,7 @@ fn lane(by: &Sorting, properties: Properties<'_>) -> LaneId {
         Sorting::Arrival => 0,
         Sorting::Levels => match properties.priority() {
             None | Some(USUAL) => 0,
+            Some(_) if Mutant::IgnoresLevels.is_on() => 0,
             Some(level) => LaneId::from(level.min(HIGHEST)) + 1,
         },
         Sorting::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
