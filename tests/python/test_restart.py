@@ -40,7 +40,7 @@ def test_durable_things_survive_a_restart(name):
     channel.queue_bind(limited, limited, "")
     for number in range(100):
         channel.basic_publish("", name, f"persistent {number}".encode(), pika.BasicProperties(delivery_mode=2, headers={"n": number}))
-        channel.basic_publish("", name, b"transient", pika.BasicProperties(delivery_mode=1))
+        channel.basic_publish("", brief, b"transient", pika.BasicProperties(delivery_mode=1))
     # One settled, one held by a consumer that never settles it.
     settled, _, _ = channel.basic_get(name)
     channel.basic_ack(settled.delivery_tag)
