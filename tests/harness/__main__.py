@@ -125,7 +125,7 @@ def stop_cleanly(broker, tally: Tally) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/run", description=__doc__)
     parser.add_argument("binary", nargs="?", help="the leveret executable")
-    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,node,go,java,lapin,ui,crash,partition,perftest,perf")
+    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,node,go,java,lapin,ui,crash,partition,kept,perftest,perf")
     parser.add_argument("--external", help="HOST:PORT of a running broker; only client suites and PerfTest run")
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
@@ -184,6 +184,8 @@ def main() -> int:
     alone = not options.cluster and not options.quorum
     if alone and options.binary and (not chosen or "partition" in chosen):
         run_load("partition", [options.binary], 600, tally)
+    if alone and options.binary and (not chosen or "kept" in chosen):
+        run_load("kept", [options.binary], 300, tally)
     if alone and (not chosen or "perftest" in chosen):
         run_load("perftest", [options.binary] if options.binary else ["--external", options.external], 600, tally)
     if alone and options.binary and (not chosen or "perf" in chosen):
