@@ -20,7 +20,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TESTS.parent / "target"))
 
 # What clients say by AMQP. The HTTP API of a cluster is tested elsewhere.
 THROUGH_CLUSTER = (
-    "application celery consumer_timeout consuming dead_letters deduplication delayed direct_reply errors events exchanges expiry fairness firehose "
+    "aio_pika application celery consumer_timeout consuming dead_letters deduplication delayed direct_reply errors events exchanges expiry fairness firehose "
     "frames limits policies priorities publishing queues restart retries single_active transactions"
 ).split()
 
