@@ -1,5 +1,5 @@
-"""The tasks that test_celery.py has a worker run, once as Celery comes and once with quorum queues. Nothing else is set but where the broker is and
-where results go."""
+"""The tasks that test_celery.py has a worker run, once as Celery comes and once with quorum queues. Nothing else is set but where the
+broker is and where results go."""
 
 import os
 

@@ -69,8 +69,8 @@ def elsewhere() -> int | None:
 
 
 def control(verb: str, answering: bool = True) -> None:
-    """Asks the harness for something to happen to the broker, and waits until it has. Meanwhile a broker that closes connections is answered,
-    for it gives its clients some seconds to do so."""
+    """Asks the harness for something to happen to the broker, and waits until it has. Meanwhile a broker that closes connections is
+    answered, for it gives its clients some seconds to do so."""
     with socket.create_connection(("127.0.0.1", int(os.environ["CONTROL_PORT"])), timeout=120) as line:
         line.sendall(f"{verb}\n".encode())
         while answering and verb == "restart" and not select.select([line], [], [], 0.02)[0]:
