@@ -141,6 +141,7 @@ test: $(UI) ## run every test: the gate of the workspace, then the real binary w
 	cargo build --release --locked --bin leveret
 	tests/run $(BINARY)
 	tests/run $(BINARY) --cluster --cycles 5
+	tests/run $(BINARY) --cluster --quorum
 
 bench: program ## compare brokers that are running: make bench TARGETS="--target leveret=amqp://localhost:5672 --target rabbitmq=amqp://localhost:5673"
 	$(BINARY) bench $(TARGETS)

@@ -82,15 +82,22 @@ func TestRestart(t *testing.T) {
 		name := w.name()
 		_, err := channel.QueueDeclare(name, true, false, false, false, nil)
 		w.must(err)
+		// A quorum queue would keep what is transient.
+		brief := w.name()
+		_, err = channel.QueueDeclare(brief, true, false, false, false, amqp.Table{"x-queue-type": "classic"})
+		w.must(err)
 		w.must(channel.ExchangeDeclare(name, "headers", true, false, false, false, nil))
 		w.must(channel.QueueBind(name, "", name, false, amqp.Table{"x-match": "any", "k": "v"}))
 		for n := range 20 {
 			w.publish(channel, name, "", fmt.Sprint(n), amqp.Publishing{DeliveryMode: amqp.Persistent, Headers: amqp.Table{"k": "v"}})
-			w.publish(channel, "", name, "transient", amqp.Publishing{})
+			w.publish(channel, "", brief, "transient", amqp.Publishing{})
 		}
 		w.control("restart")
 		channel = w.confirming()
 		w.equal(w.drain(channel, name), numbers(0, 20))
+		count, err := channel.QueueDelete(brief, false, false, false)
+		w.must(err)
+		w.equal(count, 0)
 		w.publish(channel, name, "", "bound", amqp.Publishing{Headers: amqp.Table{"k": "v"}})
 		w.equal(w.drain(channel, name), []string{"bound"})
 		_, err = channel.QueueDelete(name, false, false, false)

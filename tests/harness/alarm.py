@@ -21,12 +21,12 @@ MARGIN_BYTES = 8 << 30
 class AlarmBroker(Broker):
     """A broker with a switch for its disk alarm."""
 
-    def __init__(self, binary: str):
+    def __init__(self, binary: str, settings: dict[str, str] | None = None):
         directory = Path(tempfile.mkdtemp(prefix="leveret-test-"))
         free = shutil.disk_usage(directory).free
         self.margin_bytes = min(MARGIN_BYTES, free // 4)
         limit = free - self.margin_bytes
-        super().__init__(binary, {"disk_free_limit.absolute": str(limit)}, directory)
+        super().__init__(binary, {"disk_free_limit.absolute": str(limit)} | (settings or {}), directory)
         self.own_directory = True
         self.ballast = directory / "ballast"
 

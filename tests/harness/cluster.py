@@ -145,8 +145,8 @@ class Front:
     """A node of a cluster of three that takes no queues, in the place of a single broker: whatever clients declare through it lives on
     the two others. What is done to the broker is done to all three."""
 
-    def __init__(self, binary: str):
-        self.cluster = Cluster(binary, own={FRONT: {"cluster.takes_queues": "false"}}, through_proxies=False)
+    def __init__(self, binary: str, settings: dict[str, str] | None = None):
+        self.cluster = Cluster(binary, settings=settings, own={FRONT: {"cluster.takes_queues": "false"}}, through_proxies=False)
         self.node = self.cluster.nodes[FRONT]
         self.binary, self.host = self.node.binary, self.node.host
         self.port, self.http_port, self.metrics_port = self.node.port, self.node.http_port, self.node.metrics_port

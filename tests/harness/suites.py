@@ -20,7 +20,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TESTS.parent / "target"))
 
 # What clients say by AMQP. The HTTP API of a cluster is tested elsewhere.
 THROUGH_CLUSTER = (
-    "application celery consumer_timeout consuming dead_letters deduplication delayed direct_reply errors events exchanges expiry fairness firehose "
+    "aio_pika application celery consumer_timeout consuming dead_letters deduplication delayed direct_reply errors events exchanges expiry fairness firehose "
     "frames limits policies priorities publishing queues restart retries single_active transactions"
 ).split()
 
@@ -39,6 +39,8 @@ class Suite:
     environment: dict[str, str] = field(default_factory=dict)
     # What of it is run against a node of a cluster that owns nothing, as further arguments; None: nothing.
     through_cluster: list[str] | None = None
+    # Whether it asks what queues are to clients: so it may be run with quorum queues, too.
+    of_clients: bool = True
     # Ends what hangs: several times what the suite takes on a quiet machine.
     time_limit_seconds: int = 480
 
@@ -56,7 +58,7 @@ def client_suites() -> list[Suite]:
             [*(f"test_{name}.py" for name in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)],
             time_limit_seconds=1200,
         ),
-        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, []),
+        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, [], of_clients=False),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(

@@ -85,6 +85,16 @@ def release_rows(queues: int, seconds: int) -> list[Row]:
     ]
 
 
+def quorum_rows(seconds: int) -> list[Row]:
+    """Scenarios 1 and 2 with a quorum queue, as the text on the 3.10 release has them."""
+    windows = ["--confirm", "3000", "--multi-ack-every", "3000", "--qos", "3000"]
+    flags = [*windows, *sizes(seconds), "--quorum-queue", "--queue", "qq"]
+    return [
+        Row("002 scenario 1 with a quorum queue", ["--producers", "2", "--consumers", "2", *flags], 2, 40_000, leaves=["qq"]),
+        Row("002 scenario 2 with a quorum queue, 10000 msg/s", ["--rate", "10000", *flags], 1, 45_000, smoke=False, leaves=["qq"]),
+    ]
+
+
 def drain_rows() -> list[Row]:
     """The drain text: three producers and consumers on one long queue; then fill alone and drain alone."""
     queue = ["--queue", "drain", "--queue-args", "x-max-length=2000000", "--auto-delete", "false"]

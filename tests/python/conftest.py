@@ -1,6 +1,8 @@
 """Fixtures and the one-line-a-test report of the Python suite."""
 
+import contextlib
 import os
+import select
 import socket
 import uuid
 
@@ -49,10 +51,16 @@ def pytest_collectreport(report):
         print(f"FAIL python collection of {report.nodeid}\n{report.longreprtext}")
 
 
+# What a test has opened.
+OPENED: list[pika.BlockingConnection] = []
+
+
 def connect(port=None, **options) -> pika.BlockingConnection:
     host, default_port = address()
     options = {"socket_timeout": 10, "blocked_connection_timeout": 30} | options
-    return pika.BlockingConnection(pika.ConnectionParameters(host=host, port=port or default_port, **options))
+    connection = pika.BlockingConnection(pika.ConnectionParameters(host=host, port=port or default_port, **options))
+    OPENED.append(connection)
+    return connection
 
 
 def elsewhere() -> int | None:
@@ -60,12 +68,33 @@ def elsewhere() -> int | None:
     return int(os.environ["OTHER_PORT"]) if "OTHER_PORT" in os.environ else None
 
 
-def control(verb: str) -> None:
-    """Asks the harness for something to happen to the broker, and waits until it has."""
+def control(verb: str, answering: bool = True) -> None:
+    """Asks the harness for something to happen to the broker, and waits until it has. Meanwhile a broker that closes connections is
+    answered, for it gives its clients some seconds to do so."""
     with socket.create_connection(("127.0.0.1", int(os.environ["CONTROL_PORT"])), timeout=120) as line:
         line.sendall(f"{verb}\n".encode())
+        while answering and verb == "restart" and not select.select([line], [], [], 0.02)[0]:
+            answer_goodbyes()
         answer = line.makefile().readline().strip()
     assert answer == "ok", f"{verb}: {answer}"
+
+
+def answer_goodbyes() -> None:
+    for connection in OPENED:
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            if connection.is_open:
+                connection.process_data_events(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open():
+    """A client that is forgotten answers no goodbye, and the next stop of the broker waits for it."""
+    yield
+    for connection in OPENED:
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            if connection.is_open:
+                connection.close()
+    OPENED.clear()
 
 
 @pytest.fixture

@@ -28,8 +28,10 @@ def test_durable_things_survive_a_restart(name):
     connection = connect()
     channel = connection.channel()
     channel.confirm_delivery()
-    limited, transient = f"{name}.limited", f"{name}.transient"
+    limited, transient, brief = f"{name}.limited", f"{name}.transient", f"{name}.brief"
     channel.queue_declare(name, durable=True)
+    # A quorum queue would keep what is transient.
+    channel.queue_declare(brief, durable=True, arguments={"x-queue-type": "classic"})
     channel.queue_declare(limited, durable=True, arguments={"x-max-length": 2})
     channel.queue_declare(transient)
     channel.exchange_declare(name, "topic", durable=True)
@@ -40,7 +42,7 @@ def test_durable_things_survive_a_restart(name):
     channel.queue_bind(limited, limited, "")
     for number in range(100):
         channel.basic_publish("", name, f"persistent {number}".encode(), pika.BasicProperties(delivery_mode=2, headers={"n": number}))
-        channel.basic_publish("", name, b"transient", pika.BasicProperties(delivery_mode=1))
+        channel.basic_publish("", brief, b"transient", pika.BasicProperties(delivery_mode=1))
     # One settled, one held by a consumer that never settles it.
     settled, _, _ = channel.basic_get(name)
     channel.basic_ack(settled.delivery_tag)
@@ -65,6 +67,8 @@ def test_durable_things_survive_a_restart(name):
     assert [channel.basic_get(limited, auto_ack=True)[2] for _ in range(2)] == [b"1", b"2"], "the limit was kept"
     channel.queue_declare(limited, durable=True, arguments={"x-max-length": 2})
     assert not exists("queue", transient)
+    assert channel.queue_declare(brief, passive=True).method.message_count == 0
+    channel.queue_delete(brief)
     channel.queue_delete(name)
     channel.queue_delete(limited)
     channel.exchange_delete(name)
@@ -114,7 +118,7 @@ def test_deletions_survive_a_restart(name):
 
 def test_connections_are_told_that_the_broker_stops():
     connection = connect()
-    control("restart")
+    control("restart", answering=False)
     with pytest.raises(pika.exceptions.ConnectionClosed) as closed:
         connection.process_data_events(time_limit=5)
     assert closed.value.reply_code == 320, closed.value

@@ -9,7 +9,7 @@ use lapin::types::{AMQPValue, FieldTable};
 
 use crate::world::{
     Case, Outcome, World, consume, drain, durable_queue, fill, numbers, own_queue, port, publish, ready,
-    refused,
+    refused, with, words,
 };
 use crate::{case, equal};
 
@@ -156,6 +156,12 @@ async fn the_last_declared_queue_is_meant_by_the_empty_name(world: World) -> Out
 async fn durable_queue_after_a_restart(world: World) -> Outcome {
     let (connection, channel) = world.confirming().await?;
     let queue = durable_queue(&world, &channel).await?;
+    // A quorum queue would keep what is transient.
+    let brief = format!("{queue}.brief");
+    let classic = with(&[("x-queue-type", words("classic"))]);
+    channel
+        .queue_declare(brief.clone().into(), QueueDeclareOptions::durable(), classic)
+        .await?;
     let options = QueueBindOptions::default();
     channel
         .queue_bind(
@@ -179,7 +185,7 @@ async fn durable_queue_after_a_restart(world: World) -> Outcome {
         publish(
             &channel,
             &"".into(),
-            queue.as_str(),
+            &brief,
             "transient",
             BasicProperties::default(),
         )
@@ -198,6 +204,8 @@ async fn durable_queue_after_a_restart(world: World) -> Outcome {
     )
     .await?;
     equal!(drain(&channel, &queue).await?, ["bound"]);
-    channel.queue_delete(queue, QueueDeleteOptions::default()).await?;
+    let options = QueueDeleteOptions::default();
+    equal!(channel.queue_delete(brief.into(), options).await?, 0);
+    channel.queue_delete(queue, options).await?;
     Ok(())
 }

@@ -62,13 +62,18 @@ test('durable queue with persistent messages after a restart', { control: true }
   await channel.assertQueue(queue, { durable: true });
   await channel.bindQueue(queue, 'amq.topic', `${queue}.#`);
   for (let n = 0; n < 50; n += 1) channel.publish('amq.topic', `${queue}.a`, Buffer.from(String(n)), { persistent: true });
-  channel.sendToQueue(queue, Buffer.from('transient'));
+  // A quorum queue would keep what is transient.
+  const brief = world.name();
+  await channel.assertQueue(brief, { durable: true, arguments: { 'x-queue-type': 'classic' } });
+  channel.sendToQueue(brief, Buffer.from('transient'));
   await channel.waitForConfirms();
   await control('restart');
   const after = await world.confirmChannel();
   assert.deepEqual(await drain(after, queue), Array.from({ length: 50 }, (_, n) => String(n)));
+  assert.deepEqual(await drain(after, brief), []);
   after.publish('amq.topic', `${queue}.b`, Buffer.from('still bound'));
   await after.waitForConfirms();
   assert.deepEqual(await drain(after, queue), ['still bound']);
   await after.deleteQueue(queue);
+  await after.deleteQueue(brief);
 });

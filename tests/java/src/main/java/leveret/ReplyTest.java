@@ -44,6 +44,8 @@ public final class ReplyTest {
     @Override
     public void close() throws Exception {
       server.terminateMainloop();
+      // The loop looks whether it is over between two requests, and there are none any more.
+      thread.interrupt();
       thread.join(10_000);
     }
   }
