@@ -12,7 +12,7 @@ const SEEDS: u64 = 2_000;
 
 /// What the seeds have reached less often than so is aimed at until it is, by at most so many more seeds.
 const FEWEST: u64 = 5;
-const AIMED: u64 = 500;
+const AIMED: u64 = 2_000;
 
 /// What all seeds together reach less often than so is named.
 const RARE: u64 = 10;

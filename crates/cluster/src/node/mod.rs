@@ -230,8 +230,8 @@ impl Groups {
         let _ = self.with(group, |group, _, _| group.abstain());
     }
 
-    /// If this node leads the group, its followers hear what is committed with the next entries or the next heartbeat, and not by a
-    /// message of its own for each commit: for groups of which only the leader serves somebody.
+    /// If this node leads the group, its followers hear what is committed with the next entries or the next heartbeat, not by a
+    /// message for each commit: for groups of which only the leader serves somebody.
     pub fn tell_commits_later(&mut self, group: GroupId) {
         if let Some(group) = self.slots.get_mut(group) {
             group.tell_commits_later();

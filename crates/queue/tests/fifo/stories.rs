@@ -87,6 +87,13 @@ fn a_story_goes_otherwise_when_claims_count_whose_messages_have_come_back() {
     assert!(goes_otherwise(story, Mutant::BelievesOldClaims));
 }
 
+/// Few seeds have a consumer of a higher priority come while the active one holds something and is looked at.
+#[test]
+fn a_story_goes_otherwise_when_the_active_consumer_makes_room_at_once() {
+    let story = "a_consumer_of_a_higher_priority_waits_until_the_active_one_holds_nothing";
+    assert!(goes_otherwise(story, Mutant::YieldsAtOnce));
+}
+
 fn goes_otherwise(story: &str, mutant: Mutant) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
     let told = std::fs::read_to_string(folder.join(format!("{story}.txt"))).unwrap();

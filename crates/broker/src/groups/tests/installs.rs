@@ -80,8 +80,22 @@ fn a_member_whose_log_goes_on_beyond_the_contents_that_it_fetches_has_it_all() {
 }
 
 #[test]
+fn bodies_that_a_member_has_fetched_are_needed_as_long_as_its_contents_name_them() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=300);
+    checkpoint(&trio);
+    let lost = others(leader)[0];
+    replace(&mut trio, lost);
+    trio.ticks(30);
+    let (fetched, whole) = (trio.segment_bytes(lost), trio.segment_bytes(leader));
+    // The leader has moved some more since.
+    assert!(fetched.0 > whole.0 / 2, "{fetched:?} of {whole:?}");
+}
+
+#[test]
 fn what_a_node_would_do_wrong_with_contents_is_found() {
-    let scenarios: [(Mutant, fn()); 2] = [
+    let scenarios: [(Mutant, fn()); 3] = [
         (
             Mutant::InstallsUnsynced,
             a_member_answers_for_contents_once_they_are_durable,
@@ -89,6 +103,10 @@ fn what_a_node_would_do_wrong_with_contents_is_found() {
         (
             Mutant::InstallsWithoutTail,
             a_member_whose_log_goes_on_beyond_the_contents_that_it_fetches_has_it_all,
+        ),
+        (
+            Mutant::ReleasesFetched,
+            bodies_that_a_member_has_fetched_are_needed_as_long_as_its_contents_name_them,
         ),
     ];
     for (mutant, scenario) in scenarios {

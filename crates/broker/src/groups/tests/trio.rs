@@ -547,7 +547,7 @@ impl Trio {
         &self.life(id).alone.node
     }
 
-    /// Bytes that segments hold for this node's copy, and those of them that are needed.
+    /// Bytes that segments hold for this node's copy and that are needed, and bytes of all their files.
     pub fn segment_bytes(&self, id: u32) -> (u64, u64) {
         self.node(id).segments.owner_bytes(member_journal(GROUP))
     }
