@@ -166,12 +166,18 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
-    /// Takes what the groups tell: calls `act` for what may leave now. What it can't take yet, it takes later.
-    pub fn take(&mut self, news: Vec<News>, act: &mut dyn FnMut(M::Effect)) {
+    /// Hears what the groups tell, which is [taken](Self::take) next. Contents that were fetched may take the machine's place
+    /// here, so what is ordered afterwards is of another [generation](Self::generation).
+    pub fn hear(&mut self, news: Vec<News>) {
         for news in news {
             let news = self.take_transfer(news);
             self.later.extend(news);
         }
+    }
+
+    /// Takes what it has heard: calls `act` for what may leave now, which this generation has ordered. What it can't take yet, it
+    /// takes later.
+    pub fn take(&mut self, act: &mut dyn FnMut(M::Effect)) {
         while !matches!(self.state, State::Replayed(..))
             && let Some(news) = self.later.pop_front()
         {
@@ -326,7 +332,7 @@ impl<M: Replicated> ReplicatedHost<M> {
                 self.state = State::Turned(Host::new(machine, journal));
                 self.resumed = true;
                 self.commit(act);
-                self.take(Vec::new(), act);
+                self.take(act);
             }
             other => self.state = other,
         }

@@ -330,8 +330,9 @@ impl<M: Replicated> Hosted<M> {
             };
             self.mail.store(false, Ordering::SeqCst);
             let news = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+            host.hear(news);
             let generation = host.generation();
-            host.take(news, &mut |effect| self.carry_out(generation, effect));
+            host.take(&mut |effect| self.carry_out(generation, effect));
             let (orders, generation) = (self.end_turn(&mut host), host.generation());
             self.replay(&host);
             self.free(host);

@@ -56,6 +56,80 @@ fn a_group_that_was_gone_when_a_checkpoint_was_written_uses_none_of_its_numbers_
     }
 }
 
+/// What a queue orders of the disk before its messages have levels is answered to where it was ordered.
+#[test]
+fn a_follower_that_is_busy_storing_when_the_first_level_comes_writes_checkpoints_on() {
+    let settings = replicated(QueueSettings {
+        sorting: Sorting::Levels,
+        ..QueueSettings::default()
+    });
+    let mut world = World::new(settings.clone());
+    let mut records = Vec::new();
+    for number in 1..=40 {
+        let block = match number {
+            40 => urgent(number),
+            _ => world::block(number, &[100], true),
+        };
+        let events = world.handle(Request::Enqueue { block, receipt: None });
+        records.extend(events.into_iter().filter_map(|event| match event {
+            Event::Recorded(record) => Some(record),
+            _ => None,
+        }));
+    }
+    let mut follower: Classic<Plain> = Classic::new(settings);
+    follower.follow();
+    let mut outcome = Outcome::default();
+    follower.handle(Timestamp(0), shrink(200), &mut outcome);
+    for (index, record) in (1..).zip(records) {
+        let first = match &record {
+            Record::Enqueued { first, .. } => Some(*first),
+            _ => None,
+        };
+        follower.apply(index, record, &mut outcome);
+        if let Some(first) = first {
+            follower.appended(first, LogPlace(index));
+        }
+    }
+    follower.handle(Timestamp(0), world.checkpoint(0), &mut outcome);
+    for _ in 0..100 {
+        let mut next = Outcome::default();
+        let ordered = outcome.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Store(store::Effect::Store { pieces, .. }) => Some(pieces),
+            _ => None,
+        });
+        for pieces in ordered {
+            let pieces = pieces.iter().zip(0..).map(|(piece, offset)| store::Stored {
+                first: piece.first,
+                count: piece.count,
+                place: store::Place {
+                    segment: 1,
+                    offset,
+                    length: 1,
+                },
+            });
+            let pieces = pieces.collect();
+            let unreadable = Ranges::new();
+            let finish = store::Request::FinishStore { pieces, unreadable };
+            follower.handle(Timestamp(0), Request::Store(finish), &mut next);
+        }
+        let is_checkpoint =
+            |effect: &Effect<Plain>| matches!(effect, Effect::Store(store::Effect::Checkpoint));
+        if outcome.promises.iter().any(is_checkpoint) {
+            return;
+        }
+        outcome = next;
+    }
+    panic!("it is never ready for a checkpoint");
+}
+
+/// A message of a level above the usual one.
+fn urgent(number: u64) -> Arc<Block> {
+    let properties = PropertiesBuilder::new().priority(9).encode();
+    let mut builder = BlockBuilder::new();
+    builder.push(b"", b"q", &properties, &body(number, 100));
+    Arc::new(builder.finish(true, Timestamp(1)))
+}
+
 #[test]
 fn a_follower_drops_groups_that_are_gone_and_keeps_what_comes_for_them_later() {
     let settings = replicated(fair());

@@ -70,14 +70,20 @@ impl Lanes {
     }
 
     /// There are several from the first block on that brings a message of another level than the usual one, in a queue that sorts
-    /// by levels. What the lane has ordered until then is passed on first.
+    /// by levels.
     #[inline]
     pub(super) fn sort_if_needed<E: Ends>(&mut self, block: &Block, outcome: &mut FifoOutcome<E>) {
         let Self::One(lane) = self else { return };
         if lane.settings.sorting == Sorting::Levels && has_levels(block) {
-            lane.pass_on(outcome);
-            self.sort();
+            self.part(outcome);
         }
+    }
+
+    /// There are several from now on, while messages come and go. What the lane has ordered until then is passed on first: several lanes note what they
+    /// order when they pass it on, and an order that is noted twice is waited for without end.
+    fn part<E: Ends>(&mut self, outcome: &mut FifoOutcome<E>) -> &mut Sorted {
+        self.pass_on(outcome);
+        self.sort()
     }
 
     /// There are several from now on; what there is stands in lane 0.
@@ -265,7 +271,7 @@ impl Lanes {
     /// New settings are in force.
     pub(super) fn configure<E: Ends>(&mut self, settings: &Arc<QueueSettings>, outcome: &mut FifoOutcome<E>) {
         if settings.sorting.sorts_always() {
-            self.sort();
+            self.part(outcome);
         }
         if let Self::Sorted(lanes) = self {
             lanes.configure(settings.clone());
@@ -314,7 +320,7 @@ impl Lanes {
         let id = lane_of(record.first());
         match self {
             Self::One(lane) if id == 0 => lane.apply(record, outcome),
-            _ => self.sort().apply(id, record, outcome),
+            _ => self.part(outcome).apply(id, record, outcome),
         }
     }
 
