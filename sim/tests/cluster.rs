@@ -14,8 +14,8 @@ const SEEDS: u64 = 2_000;
 const FEWEST: u64 = 5;
 const AIMED: u64 = 600;
 
-/// Reached so seldom that once has to do: a disk is lost only where all others know of a change, and hardly any of what is committed
-/// is known to all of them and applied by none.
+/// Reached so seldom that once has to do: a disk is lost only where all others know of a change, and hardly anything that is
+/// committed is known to all of them and applied by none.
 const ONCE: &str = "Members-Committed-DiskLost";
 
 /// What all seeds together reach less often than so is named.
