@@ -79,8 +79,8 @@ impl Lanes {
         }
     }
 
-    /// There are several from now on, while messages come and go. What the lane has ordered until then is passed on first: several
-    /// lanes note what they order when they pass it on, and an order that is noted twice is waited for without end.
+    /// There are several from now on, while messages come and go. What the lane has ordered until then is passed on first:
+    /// several lanes note what they order when they pass it on, and an order that is noted twice is waited for without end.
     fn part<E: Ends>(&mut self, outcome: &mut FifoOutcome<E>) -> &mut Sorted {
         self.pass_on(outcome);
         self.sort()
