@@ -12,7 +12,7 @@ pub fn of(routing_key: &[u8], arguments: &Table) -> String {
         (_, false) => {
             let mut bytes = Vec::new();
             arguments.encode(&mut bytes);
-            format!("{}~{:016x}", quote(routing_key), fnv(&bytes))
+            format!("{}~{:016x}", quote(routing_key), model::fnv(&bytes))
         }
     }
 }
@@ -46,13 +46,6 @@ fn quote(key: &[u8]) -> String {
         }
     }
     out
-}
-
-/// FNV-1a, 64 bits: the same on every node and after every restart.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

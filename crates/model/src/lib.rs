@@ -5,13 +5,14 @@
 //!
 //! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
 //! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field
-//! tables) and [`properties`] (what a message says of itself, in the format that it came in), [`limits`]; [`words`] are
-//! numbers in a sentence.
+//! tables) and [`properties`] (what a message says of itself, in the format that it came in), [`limits`]; [`hash`] makes a
+//! number of bytes, and [`words`] are numbers in a sentence.
 
 pub mod block;
 pub mod deduplication;
 pub mod delay;
 pub mod expiration;
+pub mod hash;
 pub mod ids;
 pub mod limits;
 pub mod machine;
@@ -28,6 +29,7 @@ pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Mes
 pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};
 pub use delay::{X_CACHE_TTL, X_DELAY, cache_ttl_ms, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
+pub use hash::fnv;
 pub use ids::{ConnectionId, ConsumerId, Incarnation, QueueId, Seq};
 pub use limits::Limits;
 pub use machine::{Index, Journaled, Machine, Outcome, Timestamp};

@@ -71,10 +71,9 @@ impl Load {
 
 /// One of so many places, by a name: about as many names have each.
 fn by_name(name: &str, places: usize) -> usize {
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    ((hash >> 32) as usize).checked_rem(places).unwrap_or_default()
+    ((model::fnv(name.as_bytes()) >> 32) as usize)
+        .checked_rem(places)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

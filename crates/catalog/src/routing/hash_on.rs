@@ -60,13 +60,10 @@ fn text<'a>(arguments: &'a Table, name: &str) -> Result<Option<&'a [u8]>, String
     }
 }
 
-/// FNV-1a with a finish that spreads it over all bits. Written down here because it must never change: after an upgrade a key
-/// must lead where it led before.
+/// FNV-1a with a finish that spreads it over all bits. It must never change: after an upgrade a key must lead where it led
+/// before.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
-    let fnv = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    mix(fnv)
+    mix(model::fnv(bytes))
 }
 
 /// The finish of SplitMix64: every bit of the input moves every bit of the result.

@@ -3,7 +3,7 @@
 use super::LaneId;
 use model::properties::Properties;
 use model::table::raw::{Entries, RawValue};
-use model::{Block, BlockBuilder, Mutant, Sorting};
+use model::{Block, BlockBuilder, Mutant, Sorting, fnv};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -94,13 +94,6 @@ fn group(value: RawValue<'_>) -> LaneId {
 /// Clients choose the width of an integer as they like; the group is the same.
 fn number(number: i64) -> u64 {
     fnv(&number.to_be_bytes())
-}
-
-/// FNV-1a with 64 bits.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]
