@@ -206,9 +206,7 @@ impl<R> Catalog<R> {
     /// Notes where a queue is, and with what one of a client ends; what an exchange keeps ends with the exchange.
     pub(super) fn index(&mut self, queue: &Queue) {
         *self.homes.entry(queue.home).or_default() += 1;
-        for node in queue.places() {
-            *self.copies.entry(node).or_default() += 1;
-        }
+        self.count_copies(queue);
         if !queue.is_durable() && queue.kind.is_of_clients() {
             self.transient.insert((queue.lifetime, queue.id));
         }
@@ -221,9 +219,7 @@ impl<R> Catalog<R> {
             ..(**known).clone()
         });
         self.forget_copies(&known.clone());
-        for node in queue.places() {
-            *self.copies.entry(node).or_default() += 1;
-        }
+        self.count_copies(&queue);
         self.queues.insert(id, queue.clone());
         if let Some(vhost) = self.vhost_mut(&queue.vhost) {
             vhost.replace_queue(queue.clone());
@@ -238,6 +234,12 @@ impl<R> Catalog<R> {
         self.forget_queue(&queue, effects);
         if let Some(vhost) = self.vhost_mut(&queue.vhost) {
             vhost.remove_queue(&queue);
+        }
+    }
+
+    fn count_copies(&mut self, queue: &Queue) {
+        for node in queue.places() {
+            *self.copies.entry(node).or_default() += 1;
         }
     }
 

@@ -279,14 +279,7 @@ impl Group {
             return;
         }
         self.campaign_in = Some(settings.election / 2 + self.late());
-        for member in self
-            .membership()
-            .voters
-            .iter()
-            .filter(|m| **m != self.me && reachable(m.node))
-        {
-            out.send.push((member.node, Item::Digest(self.digest())));
-        }
+        self.ask_after_itself(reachable, out);
     }
 
     /// Another member of a new group, which this one is to lead first, is there.

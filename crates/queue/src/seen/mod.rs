@@ -98,8 +98,8 @@ pub struct Seen {
     order: VecDeque<(u64, DeduplicationKey)>,
     /// Who bears known keys and has not arrived.
     bearers: BTreeMap<DeduplicationKey, Bearer>,
-    /// Keys whose bearers have arrived since those around them were put on record.
-    late: Vec<DeduplicationKey>,
+    /// Keys, with their numbers, whose bearers have arrived since those around them were put on record.
+    late: Vec<(u64, DeduplicationKey)>,
     /// The next key's number.
     next: u64,
     /// Keys with lower numbers are on record.
@@ -186,9 +186,8 @@ impl Seen {
         }
         self.bearers.remove(&key);
         let number = self.known.get(&key).map(|(number, _)| *number);
-        if number.is_some_and(|number| number < self.written) {
-            self.late.push(key);
-        }
+        let late = number.filter(|number| *number < self.written);
+        self.late.extend(late.map(|number| (number, key)));
     }
 
     /// Takes from the front what has come to its end.
@@ -238,34 +237,23 @@ impl Seen {
             .order
             .range(first..)
             .take_while(|(number, _)| *number < below);
-        let seen = |&(number, key): &(u64, DeduplicationKey)| {
-            let (known, until_ms) = *self.known.get(&key)?;
-            let is_borne = self.bearers.contains_key(&key) && !Mutant::WritesUnarrived.is_on();
-            (known == number && !is_borne).then_some(SeenKey {
-                number,
-                key,
-                until_ms,
-            })
-        };
-        those.filter_map(seen).collect()
+        those.filter_map(|place| self.seen(place)).collect()
     }
 
-    /// The late keys and what is known of them, once.
-    fn taken_late(&mut self) -> Vec<SeenKey> {
-        let late = mem::take(&mut self.late).into_iter();
-        let seen = late.filter_map(|key| {
-            let (number, until_ms) = *self.known.get(&key)?;
-            (number < self.written && !self.bearers.contains_key(&key)).then_some(SeenKey {
-                number,
-                key,
-                until_ms,
-            })
-        });
-        seen.collect()
+    /// What goes on record of a key with this number; nothing if it has another one by now, or a bearer.
+    fn seen(&self, &(number, key): &(u64, DeduplicationKey)) -> Option<SeenKey> {
+        let (known, until_ms) = *self.known.get(&key)?;
+        let is_borne = self.bearers.contains_key(&key) && !Mutant::WritesUnarrived.is_on();
+        (known == number && !is_borne).then_some(SeenKey {
+            number,
+            key,
+            until_ms,
+        })
     }
 
     fn write(&mut self, below: u64, records: &mut Vec<Record>) {
-        let mut keys = self.taken_late();
+        let late = mem::take(&mut self.late);
+        let mut keys: Vec<SeenKey> = late.iter().filter_map(|place| self.seen(place)).collect();
         keys.extend(self.between(self.written, below));
         self.written = below;
         records.extend(keys.chunks(PART).map(|part| Record::Seen(part.to_vec())));

@@ -7,6 +7,7 @@ mod logins;
 use super::encrypted;
 use super::keys::{self, Rule};
 use super::rules_discovery::Formation;
+use super::rules_quorum::TICK_MS;
 use super::{Config, Definitions, HttpListener, Listener, Setting, VhostDefaults, Watermark};
 use crate::logs::{ConsoleStream, Level, LogFormat};
 use gateway::cluster::ConfiguredNode;
@@ -309,10 +310,13 @@ fn reconciliation(sheet: &mut Sheet, config: &Config) {
     sheet.put(key("enabled"), reconciliation.is_enabled);
     let target = Some(reconciliation.target_size).filter(|size| *size > 0);
     sheet.maybe(key("target_group_size"), target);
-    sheet.put(key("interval"), u64::from(reconciliation.interval_ticks) * 100);
+    sheet.put(
+        key("interval"),
+        u64::from(reconciliation.interval_ticks) * TICK_MS,
+    );
     sheet.put(
         key("trigger_interval"),
-        u64::from(reconciliation.trigger_ticks) * 100,
+        u64::from(reconciliation.trigger_ticks) * TICK_MS,
     );
 }
 

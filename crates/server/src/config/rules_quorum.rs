@@ -6,7 +6,7 @@ use super::units::whole;
 use super::{Config, Setting};
 
 /// The time of a tick, in milliseconds.
-const TICK_MS: u64 = 100;
+pub(super) const TICK_MS: u64 = 100;
 
 /// The longest time between two looks, in milliseconds: a week.
 const LONGEST_MS: u64 = 7 * 24 * 3_600_000;
