@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections import defaultdict
+from collections.abc import Callable
 
 SIZES = [0, 10, 100, 1000, 1000, 1000, 5000, 20000]
 
@@ -24,6 +25,7 @@ class Ledger:
         self.invented: list[str] = []
         self.disordered: list[str] = []
         self.unmarked: list[str] = []
+        self.again: list[tuple[str, str]] = []
         self.confirmed_total = 0
         self.consumed_total = 0
 
@@ -87,6 +89,14 @@ class Ledger:
             consumer.seen.clear()
             consumer.last.clear()
 
+    def judge_again(self, may_come_again: Callable[[str], bool]) -> int:
+        """Says of what came to a consumer again, marked, whether its queue had reason for that, and returns how much it was. A queue gives
+        again what a consumer on another node holds or has acknowledged if that node was cut off for long enough."""
+        self.disordered += [fault for queue, fault in self.again if not may_come_again(queue)]
+        count = len(self.again)
+        self.again.clear()
+        return count
+
     def forget(self) -> None:
         """After a drain and a clean restart nothing may come back, so nothing needs to be remembered."""
         self.queues_of.clear()
@@ -117,7 +127,11 @@ class Session:
         publisher, number = message
         if self.ordered and message in self.seen:
             known = {"marked": redelivered, "acknowledged before": message in self.ledger.acked[self.queue], "confirmed": message in self.ledger.confirmed[self.queue]}
-            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer: {known}")
+            fault = f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer: {known}"
+            if redelivered:
+                self.ledger.again.append((self.queue, fault))
+            else:
+                self.ledger.disordered.append(fault)
         elif self.ordered and self.is_alone and number < self.last.get(publisher, -1):
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]} to {self.who}, which had had {len(self.seen)}{', marked' if redelivered else ''}")
         if self.ordered and not redelivered and message in self.ledger.given[self.queue]:

@@ -126,12 +126,18 @@ impl Detours {
         self.tell_all(orders);
     }
 
-    /// The node at the other end of a link says whom it has links with.
-    pub fn hears(&mut self, link: NodeId, said: Reaches) {
-        if self.linked.contains(&link) {
-            let mut nodes = said.nodes;
-            nodes.retain(has_number);
-            self.reach.insert(link, nodes);
+    /// The node at the other end of a link says whom it has links with. If it has said something else before and lacks a way to
+    /// somebody, it is told again whom this node reaches: what it was told while it began, nobody there took.
+    pub fn hears(&mut self, link: NodeId, said: Reaches, orders: &mut Vec<Order>) {
+        if !self.linked.contains(&link) {
+            return;
+        }
+        let mut nodes = said.nodes;
+        nodes.retain(has_number);
+        let is_news = self.reach.get(&link) != Some(&nodes);
+        self.reach.insert(link, nodes);
+        if is_news && self.reaches_more(link) {
+            orders.push(self.tell(link));
         }
     }
 
@@ -352,13 +358,15 @@ impl Detours {
 
     /// Says again whom this node reaches to those who don't reach all of these: they may not have heard of it.
     fn repeat(&self, orders: &mut Vec<Order>) {
-        for peer in &self.linked {
-            let known = self.reach.get(peer);
-            let mut others = self.linked.iter().filter(|node| *node != peer);
-            if others.any(|node| known.is_none_or(|known| !known.contains(node))) {
-                orders.push(self.tell(*peer));
-            }
-        }
+        let lacking = self.linked.iter().filter(|peer| self.reaches_more(**peer));
+        orders.extend(lacking.map(|peer| self.tell(*peer)));
+    }
+
+    /// True if this node has a link with somebody whom the node at the other end of a link is not known to have one with.
+    fn reaches_more(&self, peer: NodeId) -> bool {
+        let known = self.reach.get(&peer);
+        let mut others = self.linked.iter().filter(|node| **node != peer);
+        others.any(|node| known.is_none_or(|known| !known.contains(node)))
     }
 }
 
@@ -495,7 +503,9 @@ mod tests {
             let (from, to) = link;
             match OfDetours::decode(&frame) {
                 None => self.takes(to, from, &frame),
-                Some((OfDetours::Reaches(said), _)) => self.at(to).detours.hears(from, said),
+                Some((OfDetours::Reaches(said), _)) => {
+                    self.change(to, |detours, orders| detours.hears(from, said, orders));
+                }
                 Some((OfDetours::Passed(passed), before)) => {
                     let mut found = None;
                     self.change(to, |detours, orders| {
@@ -525,11 +535,15 @@ mod tests {
             (0..NODES).for_each(|node| self.change(NodeId(node), Detours::tick));
         }
 
+        fn arrive_all(&mut self) {
+            let all: Vec<_> = self.links.keys().copied().collect();
+            while all.iter().any(|link| self.arrive(*link)) {}
+        }
+
         fn settle(&mut self) {
             for _ in 0..100 {
                 self.tick();
-                let all: Vec<_> = self.links.keys().copied().collect();
-                while all.iter().any(|link| self.arrive(*link)) {}
+                self.arrive_all();
             }
         }
 
@@ -604,6 +618,25 @@ mod tests {
             Some((OfDetours::Passed(passed), _)) => Some(passed.step),
             _ => None,
         }
+    }
+
+    #[test]
+    fn a_node_that_was_told_nothing_while_it_began_finds_a_way_as_soon_as_any_other() {
+        let mut net = Net::new();
+        let (middle, late, other) = (NodeId(0), NodeId(1), NodeId(2));
+        net.link(middle, late);
+        net.link(middle, other);
+        net.link(late, other);
+        // Nobody was there to take it.
+        net.links.entry((middle, late)).and_modify(VecDeque::clear);
+        net.arrive_all();
+        net.cut(late, other);
+        for _ in 0..=MISSED_FOR {
+            net.arrive_all();
+            net.tick();
+        }
+        net.arrive_all();
+        net.judge();
     }
 
     #[test]

@@ -100,7 +100,10 @@ impl Work {
         let mut detours = self.here.ways.detours();
         let mut orders = Vec::new();
         match read {
-            Some((OfDetours::Reaches(said), _)) => detours.hears(link, said),
+            Some((OfDetours::Reaches(said), _)) => {
+                detours.hears(link, said, &mut orders);
+                self.obey(&detours, orders);
+            }
             Some((OfDetours::Passed(passed), before)) => {
                 let frame = detours.receive(link, &passed, (bytes, before), &mut orders);
                 self.obey(&detours, orders);
