@@ -377,8 +377,8 @@ impl Handover {
         match &life.owner {
             Owner::Node(queue) => {
                 self.group = GroupId(self.group.0 + 1);
-                let identity = alone_in(self.group);
-                until_power_cut(|| queue.hand_over(identity, next));
+                let (identity, behind) = (alone_in(self.group), 1 + self.random.below(3));
+                until_power_cut(|| queue.hand_over(identity, behind, next));
             }
             Owner::Group(hosted) => {
                 let own = JournalId::new(Kind::QUEUE, QUEUE.0);
@@ -474,6 +474,11 @@ impl Handover {
                 };
                 match opened {
                     Ok(owner) => {
+                        if let Owner::Node(queue) = &life.owner {
+                            let heir: Arc<dyn Heir> = next.clone();
+                            queue.hand_on(&heir);
+                            life.waiting.splice(0..0, mem::take(&mut next.lock().taken));
+                        }
                         (life.owner, life.next, life.told_in) = (owner, None, None);
                         self.handed[way] += 1;
                     }

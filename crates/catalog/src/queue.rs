@@ -39,10 +39,15 @@ impl Queue {
         self.lifetime.is_durable()
     }
 
-    /// True if several nodes have its messages, and agree on what becomes of them. Of a replicated queue that one node has,
-    /// that node is the majority: it is as any other one's own.
+    /// True if several nodes have its messages, and agree on what becomes of them; or have had, since what was begun so stays
+    /// so. Of a replicated queue that one node has from the beginning, that node is the majority: it is as any other one's own.
     pub fn is_shared(&self) -> bool {
-        self.founders.len() > 1
+        self.founders.len() > 1 || !self.changed.is_empty()
+    }
+
+    /// True if several nodes can have it.
+    pub fn is_replicated(&self) -> bool {
+        !self.founders.is_empty()
     }
 
     /// The members that it has now, the first one of the founders first.

@@ -8,8 +8,13 @@ use std::sync::Arc;
 
 /// All queues that several nodes have.
 pub fn shared<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
+    replicated(call).filter(|queue| queue.is_shared())
+}
+
+/// All queues that several nodes can have.
+pub fn replicated<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
     let queues = call.view.vhosts().flat_map(|vhost| vhost.queues());
-    queues.filter(|queue| queue.is_shared())
+    queues.filter(|queue| queue.is_replicated())
 }
 
 /// Adds what RabbitMQ tells of a quorum queue beside what it tells of every queue.

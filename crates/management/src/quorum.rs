@@ -3,7 +3,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::copies::shared;
+use crate::copies::{replicated, shared};
 use crate::others::{self, Question};
 use crate::queues::{find, from_its_node};
 use crate::refusal::{Refusal, need};
@@ -41,9 +41,6 @@ pub const ROUTES: &[Route] = &[
 ];
 
 const CLASSIC: &str = "classic_queue_not_supported";
-
-/// A queue that began on one node is in that node's own journal.
-const ONE_NODE: &str = "the queue was declared with one member, and gets no others yet: declare it with more";
 
 /// What RabbitMQ's state machine of quorum queues is called by since 4.3.
 const MACHINE_VERSION: u32 = 8;
@@ -128,10 +125,8 @@ fn silent(call: &Call<'_>, queue: &QueueView, told: &[Value]) -> Vec<Value> {
 fn add(call: &Call<'_>) -> Result<Reply, Refusal> {
     let node = named(call)?;
     match find(call) {
-        Ok(queue) if queue.is_shared() => change(call, queue, node, true),
         Ok(queue) if queue.kind != QueueKind::Quorum => Ok(unavailable(CLASSIC)),
-        Ok(queue) if queue.home == node => Ok(Reply::empty(204)),
-        Ok(_) => Err(Refusal::bad_request(ONE_NODE)),
+        Ok(queue) => change(call, queue, node, true),
         Err(_) => Ok(unavailable("not_found")),
     }
 }
@@ -180,7 +175,7 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
     let (vhosts, names) = (vhosts?, names?);
-    for queue in shared(call) {
+    for queue in replicated(call) {
         let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name);
         let grows = !only_even || queue.members().count().is_multiple_of(2);
         if fits && grows && queue.member(node).is_none() {

@@ -26,6 +26,6 @@ pub mod store;
 pub use effect::{Answer, Delivery, Effect};
 pub use glance::{Glance, Glimpse, Standing};
 pub use losses::{DropReason, LOSSES, Loss, Losses};
-pub use machine::{HandOver, Inspect, QueueMachine};
+pub use machine::{HandOver, Inspect, OwnConsumer, QueueMachine};
 pub use request::{ConsumerSettings, Disposal, Ends, Held, NodeConsumer, Origin, Request};
 pub use status::Status;

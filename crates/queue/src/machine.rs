@@ -1,8 +1,8 @@
 //! What a kind of queue is made of: a machine that answers [`Request`]s and orders [`Effect`]s, whatever its records are.
 
 use crate::store::{self, LogPlace, Place, Stored, Whereabouts};
-use crate::{Effect, Ends, Glance, Losses, Request, Status};
-use model::{Block, Incarnation, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
+use crate::{ConsumerSettings, Effect, Ends, Glance, Losses, Request, Status};
+use model::{Block, ConsumerId, Incarnation, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
 /// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says.
@@ -56,6 +56,15 @@ impl<L> HandOver<L> {
     }
 }
 
+/// A consumer of the node that a queue is on.
+pub struct OwnConsumer<E: Ends> {
+    pub consumer: ConsumerId,
+    pub outlet: E::Outlet,
+    pub settings: ConsumerSettings,
+    /// What was delivered to it and has not left for its client, in bytes.
+    pub outstanding: u64,
+}
+
 /// The machine of a kind of queue. The host that turns it, the journal that it writes to and the replay at the start
 /// know no more of it.
 pub trait QueueMachine<E: Ends>:
@@ -88,6 +97,10 @@ pub trait QueueMachine<E: Ends>:
     /// What it has for a journal that takes over from its own: a checkpoint before the record `next`. What consumers hold is not
     /// in it: there the machine asks what was handed out, and to whom.
     fn hand_over(&self, next: Index) -> HandOver<Self::Local>;
+
+    /// The consumers that no other node names, with so many bytes of each that have not left for its client: whoever has handed
+    /// the contents over takes them along.
+    fn own_consumers(&self) -> Vec<OwnConsumer<E>>;
 
     /// Everything that another journal has handed over was replayed, and this machine decides from now on, alone. As
     /// [`Machine::recovered`], but it asks what consumers hold.

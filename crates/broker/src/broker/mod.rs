@@ -404,6 +404,7 @@ impl Existing for Broker {
         };
         let members = known.members();
         Some(SharedQueue {
+            home: node_id(known.home)?,
             members: members.filter_map(|it| node_id(it.node)).collect(),
             settings: self.view().settings(&known),
             leader: self.replica(id).and_then(|queue| queue.replica()?.leader()),

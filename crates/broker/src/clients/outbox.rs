@@ -82,6 +82,8 @@ pub enum Event {
 pub struct Outbox {
     inner: Mutex<Inner>,
     woken: AtomicBool,
+    /// It is another node's, whose clients have their own there.
+    of_node: bool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +96,19 @@ impl Outbox {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One for what another node asks for its clients.
+    pub fn of_node() -> Self {
+        Self {
+            of_node: true,
+            ..Self::default()
+        }
+    }
+
+    /// True if it is another node's: that asks again whatever has no answer.
+    pub fn is_of_node(&self) -> bool {
+        self.of_node
     }
 
     /// Adds an event. Confirms of one channel become one if their numbers rise and they are of the same queue, or of numbers that

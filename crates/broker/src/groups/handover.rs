@@ -23,7 +23,7 @@ use crate::node::ends::Ends;
 use crate::node::journal::{NodeLog, append_local, append_note};
 use crate::node::promise::Promise;
 use cluster::{GroupId, Mark};
-use model::Mutant;
+use model::{Index, Mutant};
 use queue::{Request, store};
 use std::sync::Arc;
 use storage::{JournalId, Kind, Position, StorageError};
@@ -32,7 +32,7 @@ const HANDED_OVER: u8 = 1;
 const BEGUN: u8 = 2;
 
 /// Contents that were handed over are those behind this entry, of which the group has nothing but them.
-const FIRST: Mark = Mark { index: 1, term: 1 };
+const FIRST: Index = 1;
 
 /// What a queue's own journal says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,19 +169,23 @@ impl Whose {
     }
 }
 
-/// Ends a queue's own journal, and begins the member of a group with these contents, whose bodies lie in `segments`. The
-/// promise is carried out when all of that is durable: not before may anybody hear of the group. Returns where the contents
-/// stand.
+/// Ends a queue's own journal, and begins the member of a group with these contents, whose bodies lie in `segments`. The terms
+/// of the group go on behind the one given, from 1: whoever has known the queue takes its leader for a later one. The promise is
+/// carried out when all of that is durable: not before may anybody hear of the group. Returns where the contents stand.
 pub fn hand_over(
     log: &NodeLog,
     queue: JournalId,
-    identity: &Identity,
+    (identity, behind): (&Identity, u64),
     segments: JournalId,
     contents: &[u8],
     promise: Promise,
 ) -> Contents {
     let (group, members) = (identity.group, identity.members.clone());
-    let head = Head { at: FIRST, members };
+    let at = Mark {
+        index: FIRST,
+        term: behind,
+    };
+    let head = Head { at, members };
     let own = member_journal(group);
     let handed = Note::HandedOver(group).encode();
     if Mutant::HandsOverBefore.is_on() {

@@ -108,7 +108,7 @@ impl Handle {
     #[inline]
     pub fn submit(&self, request: Request) {
         match self {
-            Self::Here(queue) => queue.submit(request),
+            Self::Here(queue) => queue.submit_here(request),
             Self::Elsewhere(known, remote) => remote.submit(known.id, request),
             Self::WithoutOwner(_) => Self::decline(request),
             Self::Shared(shared) => match &shared.remote {

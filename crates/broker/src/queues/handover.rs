@@ -10,14 +10,15 @@ use crate::node::ends::Ends;
 use crate::node::journal::{Entry, NodeLog, entry};
 use crate::node::promise::{Batches, Promise};
 use model::{QueueSettings, Timestamp};
-use queue::{Effect, HandOver, Inspect, Request};
+use queue::{Effect, HandOver, Inspect, OwnConsumer, Request};
 use std::fmt;
 use std::mem;
 use std::sync::{Arc, OnceLock, Weak};
 use storage::{JournalId, StorageError};
 
-/// So many requests wait at most; then the queue goes on as it is.
+/// So many requests wait at most, and so long, in milliseconds; then the queue goes on as it is.
 const WAITING: usize = 4_096;
+const WAITS_MS: u64 = 2_000;
 
 /// So many turns are made at most while what was there at first is moved, and nothing waits.
 const AHEAD: u32 = 65_536;
@@ -30,27 +31,44 @@ pub trait Heir: Successor {
 }
 
 impl Queue {
-    /// Hands the queue over to a group that this node's member is alone in.
-    pub fn hand_over(self: &Arc<Self>, identity: Identity, heir: Arc<dyn Heir>) {
+    /// Hands the queue over to a group that this node's member is alone in, whose terms go on behind this one. Once the heir has
+    /// the contents, [`Queue::hand_on`] is due.
+    pub fn hand_over(self: &Arc<Self>, identity: Identity, behind: u64, heir: Arc<dyn Heir>) {
         let change = Arc::new(Change {
             queue: Arc::downgrade(self),
             identity,
+            behind,
             heir,
             contents: OnceLock::new(),
         });
         let mut host = self.lock();
         let nothing = self.made().start(QueueSettings::default(), QueueJournal::None);
         let mut waiting = Waiting {
-            inner: mem::replace(&mut *host, nothing),
+            inner: mem::replace(&mut *host, nothing).plain(),
             stage: Stage::Ahead(AHEAD),
             requests: Vec::new(),
+            since: None,
             change,
         };
         // What the last turn's place in the log has made it order, it orders now.
         waiting.inner.handle(self.node().now(), move_out());
         *host = Box::new(waiting);
         drop(host);
-        self.submit(move_out());
+        self.submit_here(move_out());
+    }
+
+    /// The consumers that this node's clients have; those that other nodes have are not among them.
+    pub fn own_consumers(&self) -> Vec<OwnConsumer<Ends>> {
+        self.lock().own_consumers()
+    }
+
+    /// The heir has the contents, and takes from now on whatever was asked, in its order. Those who still know the queue as this
+    /// node's ask the heir.
+    pub fn hand_on(self: &Arc<Self>, heir: &Arc<dyn Heir>) {
+        let mut host = self.lock();
+        self.drain_mailbox(&mut host);
+        host.handed_over();
+        self.close_mailbox(heir);
     }
 }
 
@@ -85,6 +103,7 @@ pub fn taken_back(
 struct Change {
     queue: Weak<Queue>,
     identity: Identity,
+    behind: u64,
     heir: Arc<dyn Heir>,
     contents: OnceLock<Contents>,
 }
@@ -93,11 +112,8 @@ impl Batches for Change {
     fn synced(self: Arc<Self>, _: u64) {
         let Some(queue) = self.queue.upgrade() else { return };
         let node = queue.node().clone();
-        node.pager.write(move |_| {
-            // It may be synced before whoever wrote it has said where it is.
-            self.heir.begin(*self.contents.wait());
-            queue.lock().handed_over();
-        });
+        // It may be synced before whoever wrote it has said where it is.
+        node.pager.write(move |_| self.heir.begin(*self.contents.wait()));
     }
 }
 
@@ -113,6 +129,8 @@ enum Stage {
     Ahead(u32),
     /// What came meanwhile is moved, and so often more is left to be moved.
     Moving(u32),
+    /// It waits for too long.
+    Late,
     /// The queue is deleted.
     Retired,
     /// The group has the contents, once that is durable.
@@ -128,10 +146,20 @@ struct Waiting {
     inner: Box<dyn QueueHost>,
     stage: Stage,
     requests: Vec<Request<Ends>>,
+    /// Since when, by the clock of those who ask; `None` while nobody waits.
+    since: Option<Timestamp>,
     change: Arc<Change>,
 }
 
 impl Waiting {
+    fn waits(&mut self, now: Timestamp, request: Request<Ends>) {
+        let since = *self.since.get_or_insert(now);
+        if matches!(self.stage, Stage::Moving(_)) && now.0.saturating_sub(since.0) > WAITS_MS {
+            self.stage = Stage::Late;
+        }
+        self.requests.push(request);
+    }
+
     fn go_on(&mut self, act: &mut dyn FnMut(Effect<Ends>)) {
         if let Stage::Ahead(turns) = &mut self.stage {
             *turns -= 1;
@@ -144,7 +172,7 @@ impl Waiting {
         }
         let attempts = match &mut self.stage {
             Stage::Moving(attempts) => attempts,
-            Stage::Retired => return self.give_up(act),
+            Stage::Retired | Stage::Late => return self.give_up(act),
             _ => return,
         };
         match self.inner.hand_over() {
@@ -166,7 +194,8 @@ impl Waiting {
         };
         let promise = Promise::Batch(change.clone(), 0);
         let (log, own, segments) = (&queue.node().log, queue.journal(), queue.segments());
-        let written = handover::hand_over(log, own, &change.identity, segments, contents, promise);
+        let to = (&change.identity, change.behind);
+        let written = handover::hand_over(log, own, to, segments, contents, promise);
         let _ = change.contents.set(written);
         self.stage = Stage::Written;
     }
@@ -187,6 +216,13 @@ impl Waiting {
 }
 
 impl QueueHost for Waiting {
+    fn plain(self: Box<Self>) -> Box<dyn QueueHost> {
+        match self.stage {
+            Stage::GivenUp => self.inner,
+            _ => self,
+        }
+    }
+
     fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
         match self.stage {
             // What the disk answers concerns no queue of this node any more.
@@ -198,7 +234,7 @@ impl QueueHost for Waiting {
             Stage::Ahead(_) | Stage::GivenUp | Stage::Retired => self.inner.handle(now, request),
             Stage::Over => self.change.heir.take(request),
             Stage::Moving(_) if ends_something(&request) => self.inner.handle(now, request),
-            _ => self.requests.push(request),
+            _ => self.waits(now, request),
         }
     }
 
@@ -224,8 +260,16 @@ impl QueueHost for Waiting {
         self.inner.segments()
     }
 
+    fn own_consumers(&self) -> Vec<OwnConsumer<Ends>> {
+        self.inner.own_consumers()
+    }
+
     fn handed_over(&mut self) {
         self.stage = Stage::Over;
+        // Nobody needs what it had.
+        if let Some(queue) = self.change.queue.upgrade() {
+            self.inner = queue.made().start(QueueSettings::default(), QueueJournal::None);
+        }
         for request in mem::take(&mut self.requests) {
             self.change.heir.take(request);
         }

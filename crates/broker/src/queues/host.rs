@@ -4,7 +4,7 @@ use super::QueueJournal;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use model::{Journaled, Timestamp};
-use queue::{Effect, HandOver, Inspect, QueueMachine, Request, Status};
+use queue::{Effect, HandOver, Inspect, OwnConsumer, QueueMachine, Request, Status};
 use storage::JournalId;
 
 /// The host of a queue's machine.
@@ -27,6 +27,12 @@ pub trait QueueHost: Send {
     /// Whose name the segments bear that its bodies lie in, if not the queue's.
     fn segments(&self) -> Option<JournalId>;
 
+    /// The consumers of this node's clients.
+    fn own_consumers(&self) -> Vec<OwnConsumer<Ends>>;
+
+    /// The host itself, if this is one around it that has given up what it was for.
+    fn plain(self: Box<Self>) -> Box<dyn QueueHost>;
+
     /// It was handed over, for good: what waited for that goes on elsewhere.
     fn handed_over(&mut self) {}
 }
@@ -41,10 +47,14 @@ pub struct Turned {
     pub wakes_at_ms: u64,
 }
 
-impl<M: QueueMachine<Ends> + Send> QueueHost for Host<M, QueueJournal>
+impl<M: QueueMachine<Ends> + Send + 'static> QueueHost for Host<M, QueueJournal>
 where
     M::Record: Send,
 {
+    fn plain(self: Box<Self>) -> Box<dyn QueueHost> {
+        self
+    }
+
     fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
         Self::handle(self, now, request);
     }
@@ -73,6 +83,10 @@ where
             contents.encode(&mut bytes);
             bytes
         })
+    }
+
+    fn own_consumers(&self) -> Vec<OwnConsumer<Ends>> {
+        self.machine.own_consumers()
     }
 
     fn segments(&self) -> Option<JournalId> {

@@ -8,7 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::{JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
+use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
 use crate::groups::handle::Requests;
@@ -56,6 +56,8 @@ pub struct Queue {
     replica: OnceLock<Replica>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
+    /// Who takes what those ask who still know the queue as this node's. Set under the mailbox's lock.
+    heir: OnceLock<Arc<dyn Heir>>,
     status: Published,
     counts: MessageCounts,
     /// What it lost, once it has lost something.
@@ -104,6 +106,7 @@ impl Queue {
             replica: OnceLock::new(),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
+            heir: OnceLock::new(),
             status: Published::default(),
             counts: MessageCounts::default(),
             losses: OnceLock::new(),
@@ -246,16 +249,20 @@ impl Queue {
 
     /// Has the request handled, by this thread or by the one that is turning the queue now.
     pub fn submit(self: &Arc<Self>, request: Request<Ends>) {
-        if let Some(replica) = self.replica() {
-            return replica.submit(self, request);
+        match self.replica() {
+            Some(replica) => replica.submit(self, request),
+            None => self.submit_here(request),
         }
+    }
+
+    /// The same for whoever knows the queue as this node's own. If it is so no more, its heir is asked.
+    pub(super) fn submit_here(self: &Arc<Self>, request: Request<Ends>) {
         match self.host.try_lock() {
             Ok(host) => self.turn(host, Some(request)),
             Err(_) => {
-                self.mailbox
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(request);
+                if let Some(request) = self.post(request) {
+                    return self.heir.wait().take(request);
+                }
                 self.mail.store(true, Ordering::SeqCst);
                 if let Ok(host) = self.host.try_lock() {
                     self.turn(host, None);
@@ -264,12 +271,32 @@ impl Queue {
         }
     }
 
+    /// Leaves a request for whoever turns the queue; returned if that is its heir.
+    fn post(&self, request: Request<Ends>) -> Option<Request<Ends>> {
+        let mut mailbox = self.mailbox();
+        if self.heir.get().is_some() {
+            return Some(request);
+        }
+        mailbox.push(request);
+        None
+    }
+
+    /// What is in the mailbox goes to the heir, and everything else that would come there.
+    pub(super) fn close_mailbox(&self, heir: &Arc<dyn Heir>) {
+        let mut mailbox = self.mailbox();
+        for request in mailbox.drain(..) {
+            heir.take(request);
+        }
+        let _ = self.heir.set(heir.clone());
+    }
+
+    fn mailbox(&self) -> MutexGuard<'_, Vec<Request<Ends>>> {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Has these handled in their order, in one turn if nobody is turning the queue now.
     pub fn submit_all(self: &Arc<Self>, requests: impl IntoIterator<Item = Request<Ends>>) {
-        self.mailbox
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(requests);
+        self.mailbox().extend(requests);
         self.mail.store(true, Ordering::SeqCst);
         self.turn_mail();
     }
@@ -297,7 +324,7 @@ impl Queue {
     /// Asks a question and waits for the thread that is turning the queue, if any: the answer is in the asker's outbox when this
     /// returns, without a call to its waker, unless the disk has to be read first.
     pub fn ask(self: &Arc<Self>, question: Question, request: Request<Ends>) {
-        self.turn_for(request, &mut |reply, answer| {
+        self.turn_here(request, &mut |reply, answer| {
             if reply.question != question {
                 return Some(answer);
             }
@@ -326,9 +353,17 @@ impl Queue {
         request: Request<Ends>,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
-        if let Some(replica) = self.replica() {
-            return replica.submit(self, request);
+        match self.replica() {
+            Some(replica) => replica.submit(self, request),
+            None => self.turn_here(request, answered),
         }
+    }
+
+    fn turn_here(
+        self: &Arc<Self>,
+        request: Request<Ends>,
+        answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
+    ) {
         let mut host = self.lock();
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
@@ -441,11 +476,11 @@ impl Queue {
         }
     }
 
-    fn drain_mailbox(&self, host: &mut BoxedHost) {
+    pub(super) fn drain_mailbox(&self, host: &mut BoxedHost) {
         if !self.mail.swap(false, Ordering::SeqCst) {
             return;
         }
-        let requests = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let requests = std::mem::take(&mut *self.mailbox());
         let now = self.node.now();
         for request in requests {
             self.handle(host, now, request);
@@ -454,7 +489,10 @@ impl Queue {
 
     /// Has the machine decide, and counts what operators want to know.
     fn handle(&self, host: &mut BoxedHost, now: Timestamp, mut request: Request<Ends>) {
-        self.count(&mut request, || host.inspect().is_sorted());
+        // What goes on elsewhere is counted there.
+        if self.replica().is_none() {
+            self.count(&mut request, || host.inspect().is_sorted());
+        }
         host.handle(now, request);
     }
 

@@ -5,8 +5,8 @@ use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
 use crate::queues::Queue;
 use catalog::NodeId;
-use model::{ConsumerId, Incarnation, Message, QueueId};
-use queue::NodeConsumer;
+use model::{ConsumerId, Incarnation, Message, QueueId, QueueSettings};
+use queue::{NodeConsumer, OwnConsumer};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -41,6 +41,13 @@ pub trait Peers: Debug + Send + Sync {
 
     /// Of a queue of which this node has a copy, another one leads than before, or none does.
     fn led(&self, _queue: &Arc<Queue>) {}
+
+    /// Several nodes have a queue from now on that was on another node alone.
+    fn shared(&self, _queue: QueueId) {}
+
+    /// Several nodes have a queue from now on, with these settings, that was this node's own and had these clients. What is
+    /// asked of it from now on is asked the way of [`Peers::follow`].
+    fn adopt(&self, _queue: QueueId, _settings: &QueueSettings, _own: Vec<OwnConsumer<Ends>>) {}
 
     /// This start of this node, as addresses for direct replies name it; `None` if nobody else answers its clients.
     fn own(&self) -> Option<Incarnation> {

@@ -25,6 +25,7 @@ use model::words::counted;
 use model::{Machine, QueueId};
 use queue::seen::Seen;
 use replay::{Queues, Replay, durable};
+use replicas::Copies;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -115,8 +116,9 @@ pub fn recover(
         unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
     node.set_aside(set_aside);
     restore_caches(&topology, caches, &node);
-    restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
-    replicas::restore(&topology, groups);
+    let mut copies = Copies::of(groups);
+    restore_queues(&topology, &queues, (replayed, &mut copies), &node).map_err(OpenError::Storage)?;
+    replicas::restore(&topology, copies);
     sweep(&node, options);
     let recovered = Recovered {
         node,
@@ -290,7 +292,7 @@ fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(
 fn restore_queues(
     topology: &Topology,
     queues: &Registry,
-    mut replayed: Queues,
+    (mut replayed, copies): (Queues, &mut Copies),
     node: &Arc<Node>,
 ) -> Result<(), StorageError> {
     let damaged: Vec<JournalId> = node
@@ -302,7 +304,10 @@ fn restore_queues(
         .collect();
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-    for known in all.filter(|known| !known.is_shared()) {
+    for known in all {
+        if known.is_shared() && !copies.has_own(topology, known, &replayed) {
+            continue;
+        }
         let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {
             queues.insert(topology.away(known));
             continue;
@@ -324,6 +329,9 @@ fn restore_queues(
             }
         }
         let queue = topology.start_queue(known, made, view.settings(known), Some(host));
+        if known.is_shared() {
+            topology.grows(known, &queue);
+        }
         if damaged.contains(&id) {
             set_apart(&queue, missing.messages, node)?;
         }

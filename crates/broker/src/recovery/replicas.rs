@@ -1,22 +1,80 @@
 //! This node's copies of queues that several nodes have: opened with what the log has of them, in one pass over it.
 
-use crate::groups::{Found, handover, read_together};
-use crate::queues::{group_of, queue_of};
+use super::replay::Queues;
+use crate::groups::handover::InCharge;
+use crate::groups::{Found, NotOpened, handover, read_together};
+use crate::queues::{JournalOf, group_of, queue_of, queue_type};
 use crate::topology::{StartingReplica, Topology};
+use catalog::Member;
 use cluster::GroupId;
+use model::QueueId;
 use std::collections::BTreeMap;
 
-/// Starts the copies that this node is to have of queues that exist, and has the others forgotten. `found` is what the log has
-/// of groups other than the catalog's, by their numbers.
-pub(super) fn restore(topology: &Topology, mut found: BTreeMap<u64, Found>) {
+/// What the log has of groups other than the catalog's, by their numbers, and of which queues it can't be read whether they were
+/// handed over to one.
+#[derive(Default)]
+pub(super) struct Copies {
+    pub found: BTreeMap<u64, Found>,
+    unclear: BTreeMap<QueueId, NotOpened>,
+}
+
+impl Copies {
+    /// What the log has.
+    pub fn of(found: BTreeMap<u64, Found>) -> Self {
+        Self {
+            found,
+            unclear: BTreeMap::new(),
+        }
+    }
+
+    /// True if a queue that began on this node is its own still: other nodes are to have it, too, and its journal was not handed
+    /// over before the last life ended. Of the group nothing counts then. One that this node has no copy of any more, or another
+    /// copy, is the others'.
+    pub fn has_own(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
+        let me = known.last_member(topology.own_node());
+        let began_here = |me: &Member| known.founders[..] == [me.node] && me.life == 0;
+        let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
+            return false;
+        };
+        let Some(me) = me.filter(began_here) else {
+            return false;
+        };
+        let (id, group) = (JournalOf::Queue(made, known.id).id(), group_of(known.id));
+        let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
+        match whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log) {
+            Ok(InCharge::Neither) if me.is_gone => false,
+            Ok(InCharge::Own(_) | InCharge::Neither) => {
+                if self.found.remove(&group.0).is_some() {
+                    handover::forget(groups, group, None);
+                }
+                true
+            }
+            Ok(InCharge::Group) => false,
+            Err(why) => {
+                self.unclear.insert(known.id, why);
+                false
+            }
+        }
+    }
+}
+
+/// Starts the copies that this node is to have of queues that exist, and has the others forgotten.
+pub(super) fn restore(topology: &Topology, copies: Copies) {
+    let Copies {
+        mut found,
+        mut unclear,
+    } = copies;
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     let (mut queues, mut starting) = (Vec::new(), Vec::<Result<StartingReplica, _>>::new());
-    for known in all.filter(|known| known.is_shared()) {
+    for known in all.filter(|known| known.is_shared() && !topology.has_handle(known.id)) {
         let group = group_of(known.id);
         let of_group = found.remove(&group.0);
         let (had_any, settings) = (of_group.is_some(), view.settings(known));
-        let begun = topology.begin_replica(known, settings.clone(), of_group.unwrap_or_default());
+        let begun = match unclear.remove(&known.id) {
+            Some(why) => Some(Err(why)),
+            None => topology.begin_replica(known, settings.clone(), of_group.unwrap_or_default()),
+        };
         if had_any && begun.is_none() {
             forget(topology, group.0);
         }

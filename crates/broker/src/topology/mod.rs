@@ -8,6 +8,7 @@ pub mod caches;
 pub(crate) mod decision;
 mod deletion;
 mod follow;
+mod growth;
 mod happenings;
 mod journal;
 mod load;
@@ -40,12 +41,13 @@ use catalog::{
     Request, View,
 };
 use follow::Orders;
+use growth::Growing;
 use happenings::Watch;
 use journal::CatalogJournal;
 use load::Load;
 use model::{Index, QueueId};
 use reconciliation::Reconciling;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -130,6 +132,8 @@ pub struct Topology {
     peers: OnceLock<Arc<dyn Peers>>,
     /// Queues whose groups may have other members than they are to have.
     unsettled: Mutex<BTreeSet<QueueId>>,
+    /// Queues of this node that are to have members on others.
+    growing: Mutex<BTreeMap<QueueId, Growing>>,
     /// What the node is told about where queues are to be.
     placing: OnceLock<Placing>,
     reconciling: Mutex<Reconciling>,
@@ -159,6 +163,7 @@ impl Topology {
             shared: OnceLock::new(),
             peers: OnceLock::new(),
             unsettled: Mutex::default(),
+            growing: Mutex::default(),
             placing: OnceLock::new(),
             reconciling: Mutex::default(),
             reaching: Mutex::default(),

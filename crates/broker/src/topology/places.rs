@@ -15,6 +15,11 @@ impl Topology {
         known.home == self.own_node()
     }
 
+    /// True if there is a handle of the queue by now.
+    pub(crate) fn has_handle(&self, queue: QueueId) -> bool {
+        self.registry.get(queue).is_some()
+    }
+
     /// This node, as the catalog knows it.
     pub(crate) fn own_node(&self) -> NodeId {
         self.incarnation().node

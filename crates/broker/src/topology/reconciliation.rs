@@ -4,12 +4,12 @@
 use super::Topology;
 use super::replicas::{is_as_wanted, member_id};
 use crate::options::Reconciliation;
-use crate::queues::{Handle, Shared, group_of};
-use catalog::{NodeId, Request};
+use crate::queues::{Handle, group_of};
+use catalog::{NodeId, Queue, Request};
 use cluster::{MemberId, NodeId as GroupNode};
 use model::QueueId;
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// So many queues that this node leads get a member at a time: each is a copy of a queue's contents.
 const AT_A_TIME: usize = 8;
@@ -63,6 +63,11 @@ impl Topology {
         if is_due && work.left.is_empty() {
             let shared = self.registry.shared();
             work.left = shared.iter().map(|shared| shared.known.id).collect();
+            self.registry.for_each(|queue| {
+                if queue.kind.is_replicated() && queue.replica().is_none() {
+                    work.left.push_back(queue.id);
+                }
+            });
         }
         while work.open.len() < AT_A_TIME
             && let Some(queue) = work.left.pop_front()
@@ -74,16 +79,15 @@ impl Topology {
     /// Asks for one more member of a queue, if this node leads it and it is to have one.
     fn grow(&self, id: QueueId, options: Reconciliation) -> Option<Open> {
         let view = self.view();
-        let shared = self.led_here(id)?;
-        let known = &shared.known;
-        let policy = view.vhost(&known.vhost)?.target_size(known);
+        let known = self.led_here(id)?;
+        let policy = view.vhost(&known.vhost)?.target_size(&known);
         let size = policy.unwrap_or(options.target_size);
         let free = view.nodes().filter(|(node, it)| {
             it.is_running && it.is_open_to_queues() && self.reaches(**node) && known.member(**node).is_none()
         });
         let nodes: Vec<NodeId> = free.map(|(node, _)| *node).collect();
         let members = known.members().count();
-        if !grows(members, nodes.len(), size) || !self.is_whole(&shared) {
+        if !grows(members, nodes.len(), size) || !self.is_whole(&known) {
             return None;
         }
         tracing::info!(
@@ -112,23 +116,33 @@ impl Topology {
     /// Whether its new member is not there yet, or does not count.
     fn is_growing(&self, open: &Open) -> bool {
         self.led_here(open.queue)
-            .is_some_and(|shared| shared.known.members().count() == open.members || !self.is_whole(&shared))
+            .is_some_and(|known| known.members().count() == open.members || !self.is_whole(&known))
     }
 
-    fn led_here(&self, id: QueueId) -> Option<std::sync::Arc<Shared>> {
-        let Some(Handle::Shared(shared)) = self.registry.get(id) else {
-            return None;
-        };
-        let is_led = shared.replica.as_ref().is_some_and(|queue| queue.is_led_here());
-        is_led.then_some(shared)
+    /// The queue, if this node leads it or has it alone.
+    fn led_here(&self, id: QueueId) -> Option<Arc<Queue>> {
+        match self.registry.get(id)? {
+            Handle::Shared(shared) => {
+                let copy = shared.replica.as_ref();
+                copy.is_some_and(|queue| queue.is_led_here())
+                    .then(|| shared.known.clone())
+            }
+            Handle::Here(queue) => {
+                let view = self.view();
+                let known = view.queue(&queue.vhost, &queue.name);
+                known.filter(|known| known.id == id).cloned()
+            }
+            Handle::Elsewhere(..) | Handle::WithoutOwner(_) => None,
+        }
     }
 
     /// All that are to have it vote, and nobody else does.
-    fn is_whole(&self, shared: &Shared) -> bool {
-        let status = self
-            .groups()
-            .and_then(|groups| groups.status(group_of(shared.known.id)));
-        let members: Vec<MemberId> = shared.known.members().filter_map(member_id).collect();
+    fn is_whole(&self, known: &Queue) -> bool {
+        if !known.is_shared() {
+            return true;
+        }
+        let status = self.groups().and_then(|groups| groups.status(group_of(known.id)));
+        let members: Vec<MemberId> = known.members().filter_map(member_id).collect();
         let is_reached = |node: GroupNode| self.reaches(NodeId(node.0.into()));
         status.is_some_and(|status| is_as_wanted(&members, &status.members, is_reached))
     }

@@ -112,13 +112,6 @@ impl Topology {
         self.unsettled().insert(known.id);
     }
 
-    /// Other nodes have copies of the queue than before, as the catalog knows it. What follows from that the next tick does.
-    pub(super) fn follow_members(&self, known: &Arc<catalog::Queue>) {
-        self.registry
-            .change(known.id, |shared| shared.known = known.clone());
-        self.unsettled().insert(known.id);
-    }
-
     /// Begins the copy that this node is to have and has not. Nothing counts of what it may have of an earlier life; one that is
     /// damaged is never opened again, for it would have promised what it does not know any more.
     fn begin_copy(&self, shared: &Shared, life: u32) {
@@ -154,6 +147,11 @@ impl Topology {
         }
     }
 
+    /// The next tick looks at it.
+    pub(super) fn is_unsettled(&self, queue: QueueId) {
+        self.unsettled().insert(queue);
+    }
+
     fn unsettled(&self) -> MutexGuard<'_, BTreeSet<QueueId>> {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +168,7 @@ impl Topology {
     /// Does what this node can do now for a queue to have the members that it is to have. True if nothing is left to do here.
     fn is_settled(&self, id: QueueId) -> bool {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
-            return true;
+            return self.has_grown(id);
         };
         let wanted = shared.known.member(self.own_node());
         let Some(queue) = &shared.replica else {

@@ -114,7 +114,7 @@ impl Topology {
         let written = handover::hand_over(
             &self.node.log,
             JournalOf::Catalog.id(),
-            identity,
+            (identity, 1),
             member_journal(identity.group),
             &bytes,
             Promise::Batch(handed.clone(), 0),

@@ -37,7 +37,7 @@ impl<R> Catalog<R> {
     /// The queue gets a member on that one of these nodes which has the fewest queues, unless it has as many as it is to have.
     ///
     /// # Errors
-    /// There is no such queue that several nodes have.
+    /// There is no such queue that several nodes can have.
     pub(super) fn add_member(
         &mut self,
         id: QueueId,
@@ -45,7 +45,7 @@ impl<R> Catalog<R> {
         size: usize,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let queue = self.shared_queue(id)?;
+        let queue = self.replicated_queue(id)?;
         let joined = |node: &NodeId| {
             let known = self.view.nodes.get(node);
             known.is_some_and(|known| known.joined().is_some())
@@ -61,15 +61,17 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn shared_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
-        let shared = self.queues.get(&id).filter(|queue| queue.is_shared());
-        shared.cloned().ok_or_else(|| Refusal::Internal {
-            reason: "there is no such queue that several nodes have".into(),
+    fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
+        let known = self.queues.get(&id).filter(|queue| queue.is_replicated());
+        known.cloned().ok_or_else(|| Refusal::Internal {
+            reason: "there is no such queue that several nodes can have".into(),
         })
     }
 
+    /// A queue that began on one node is one that several nodes have from the first other one on.
+    ///
     /// # Errors
-    /// There is no such queue that several nodes have, no such node in the cluster, or nobody would have the queue.
+    /// There is no such queue that several nodes can have, no such node in the cluster, or nobody would have the queue.
     pub(super) fn change_member(
         &mut self,
         id: QueueId,
@@ -77,7 +79,7 @@ impl<R> Catalog<R> {
         is_member: bool,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let queue = self.shared_queue(id)?;
+        let queue = self.replicated_queue(id)?;
         if queue.member(node).is_some() == is_member {
             return Ok(Answer::Queue(queue));
         }
@@ -335,6 +337,49 @@ mod tests {
         let copy = Catalog::<u64>::of(catalog.view());
         assert_eq!(now(&copy, "q"), now(&catalog, "q"));
         assert!(now(&catalog, "q").is_shared(), "it is as it was begun");
+    }
+
+    #[test]
+    fn a_queue_that_began_on_one_node_is_shared_from_the_first_other_member_on_for_good() {
+        let mut catalog = cluster(3);
+        declare(&mut catalog, "q", 3, Some(1));
+        assert!(
+            change(&mut catalog, "q", 3, false).is_err(),
+            "nobody would have it"
+        );
+        change(&mut catalog, "q", 1, true).unwrap();
+        assert_eq!(
+            (nodes(&now(&catalog, "q")), now(&catalog, "q").is_shared()),
+            (vec![3, 1], true)
+        );
+        change(&mut catalog, "q", 3, false).unwrap();
+        assert_eq!(
+            (nodes(&now(&catalog, "q")), now(&catalog, "q").is_shared()),
+            (vec![1], true)
+        );
+        let again = Catalog::<u64>::of(catalog.view());
+        let had = |catalog: &Catalog<u64>| {
+            [1, 2, 3].map(|node| catalog.copies.get(&NodeId(node)).copied().unwrap_or_default())
+        };
+        assert_eq!((had(&again), had(&catalog)), ([1, 0, 0], [1, 0, 0]));
+        let classic = Request::DeclareQueue {
+            vhost: "/".into(),
+            declare: DeclareQueue {
+                name: "c".into(),
+                durable: true,
+                ..DeclareQueue::default()
+            },
+            by: NodeConnection::of_node(Incarnation {
+                node: NodeId(1),
+                number: 1,
+            }),
+            unique: [0; 16],
+        };
+        ask(&mut catalog, classic).unwrap();
+        assert!(
+            change(&mut catalog, "c", 2, true).is_err(),
+            "one node has a classic queue"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::lanes::lane_of;
 use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
 use crate::store::{self, LogPlace, Place, Search, Stored, Whereabouts};
-use crate::{HandOver, Inspect, QueueMachine};
+use crate::{HandOver, Inspect, OwnConsumer, QueueMachine};
 use model::{Block, Incarnation, Index, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
@@ -82,6 +82,10 @@ impl<E: Ends> QueueMachine<E> for Classic<E> {
 
     fn hand_over(&self, next: Index) -> HandOver<LocalRecord> {
         Self::hand_over(self, next).map(LocalRecord::Checkpoint)
+    }
+
+    fn own_consumers(&self) -> Vec<OwnConsumer<E>> {
+        self.consumers.ring.own().collect()
     }
 
     fn taken_over(&mut self) {

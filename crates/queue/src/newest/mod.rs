@@ -9,8 +9,8 @@ mod codec;
 use crate::request::{Disposal, Ends, Request};
 use crate::store::{self, Bytes, LogPlace, Place, Stored, Whereabouts};
 use crate::{
-    Answer, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses, QueueMachine,
-    Standing, Status,
+    Answer, ConsumerSettings, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses,
+    OwnConsumer, QueueMachine, Standing, Status,
 };
 use model::{
     Block, BlockBuilder, ConsumerId, Incarnation, Index, Machine, Outcome, QueueSettings, Ranges, Seq,
@@ -412,6 +412,23 @@ impl<E: Ends> QueueMachine<E> for Newest<E> {
     fn hand_over(&self, next: Index) -> HandOver<Local> {
         let contents = self.contents.clone();
         HandOver::Contents(Local::Checkpoint { next, contents })
+    }
+
+    fn own_consumers(&self) -> Vec<OwnConsumer<E>> {
+        let own = self.consumers.iter().map(|it| OwnConsumer {
+            consumer: it.id,
+            outlet: it.outlet.clone(),
+            settings: ConsumerSettings {
+                no_ack: it.no_ack,
+                paused: it.paused,
+                exclusive: false,
+                prefetch: 0,
+                priority: 0,
+                window: u32::MAX,
+            },
+            outstanding: 0,
+        });
+        own.collect()
     }
 
     fn taken_over(&mut self) {

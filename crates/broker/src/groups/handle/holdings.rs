@@ -130,6 +130,11 @@ impl Holdings {
         }
     }
 
+    /// Whether the queue knows how often messages came back.
+    pub fn counts_returns(&mut self, counts: bool) {
+        self.counts_returns = counts;
+    }
+
     /// The first operation gets this number.
     pub fn count_from(&mut self, number: u64) {
         self.next = number;

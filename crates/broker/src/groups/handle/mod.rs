@@ -41,7 +41,7 @@ use credit::FIRST_CREDIT;
 use holdings::Holdings;
 use model::{ConsumerId, Incarnation, QueueSettings};
 use publishes::Publishes;
-use queue::{Answer, ConsumerSettings, Effect, Ends};
+use queue::{Answer, ConsumerSettings, Effect, Ends, OwnConsumer};
 use session::End;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -183,6 +183,29 @@ impl<E: Ends> Handle<E> {
         self.next_question = counted + 1;
         self.holdings.count_from(counted + 1);
         self
+    }
+
+    /// A consumer that the queue served itself before there was this handle: it is as if it had begun here. What was delivered
+    /// to it is not known, so it comes back.
+    pub fn adopt(&mut self, own: OwnConsumer<E>) {
+        let OwnConsumer {
+            consumer,
+            outlet,
+            settings,
+            outstanding,
+        } = own;
+        let adopted = Consumer {
+            outlet,
+            settings,
+            outstanding,
+            leaves: false,
+        };
+        self.consumers.insert(consumer, adopted);
+    }
+
+    /// The queue is one of several nodes from now on, with these settings.
+    pub fn is_of_several(&mut self, settings: &QueueSettings) {
+        self.holdings.counts_returns(settings.counts_returns());
     }
 
     /// The term of the last leader that opened a session; 0 if none has.

@@ -164,7 +164,7 @@ pub struct Peer {
 impl Peer {
     /// A node that has not spoken in this term.
     pub fn new(node: Incarnation, budget: Arc<Budget>, waker: Waker) -> Self {
-        let outbox = Arc::new(Outbox::new());
+        let outbox = Arc::new(Outbox::of_node());
         outbox.take(&mut Vec::new(), &waker);
         Self {
             node,

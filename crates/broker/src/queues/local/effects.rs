@@ -78,7 +78,10 @@ impl Queue {
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
         let turned = host.commit(&mut |effect| self.arrange(effect, actions, answered));
-        self.note_turn(host.inspect(), &turned, actions);
+        // What a member turns is not the host's any more.
+        if self.replica().is_none() {
+            self.note_turn(host.inspect(), &turned, actions);
+        }
     }
 
     /// A turn has ended: publishes the numbers, and notes what is to be done for them.

@@ -11,7 +11,7 @@ use crate::groups::handle::{Frame, Handle, Orders, ToNode, deliver};
 use crate::node::ends::Ends;
 use crate::queues::remote::Request;
 use model::{QueueId, QueueSettings};
-use queue::{Answer, Effect};
+use queue::{Answer, Effect, OwnConsumer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,10 @@ pub(super) enum Brought {
     Tick,
     /// The queue is deleted.
     Deleted,
+    /// It was on its home node alone, and several nodes have it from now on, with these settings.
+    Several(QueueSettings),
+    /// The queue is this node's own no more, which has served these clients itself.
+    Adopted(Vec<OwnConsumer<Ends>>),
 }
 
 /// See the module.
@@ -51,6 +55,9 @@ pub(super) struct Away {
 struct Inner {
     handle: Handle<Ends>,
     place: Place,
+    /// How its messages are known to clients, if it is or was on its home node alone: numbers of each of its starts are shown
+    /// above those of the ones before.
+    numbers: Option<Numbers>,
     /// For so many ticks nobody has needed it.
     unneeded: u32,
     /// The queue is deleted.
@@ -59,8 +66,8 @@ struct Inner {
 
 /// Where a queue is decided.
 enum Place {
-    /// On its home node. Numbers of each of its starts are shown above those of the ones before.
-    Home(Numbers),
+    /// On its home node.
+    Home,
     /// On one of its members.
     Members(Search),
 }
@@ -109,22 +116,28 @@ impl Away {
     /// The handle of a queue that is on this node alone.
     pub fn of_home(here: &Here, id: QueueId) -> Self {
         // What else a queue is set to is its home node's business.
-        let place = Place::Home(Numbers::above(here.void_below()));
-        Self::new(here, id, &QueueSettings::default(), place)
+        let numbers = Numbers::above(here.void_below());
+        Self::new(here, id, &QueueSettings::default(), (Place::Home, Some(numbers)))
     }
 
     /// The handle of a queue that several nodes have.
     pub fn of_members(here: &Here, id: QueueId, settings: &QueueSettings) -> Self {
-        Self::new(here, id, settings, Place::Members(Search::default()))
+        Self::new(here, id, settings, (Place::Members(Search::default()), None))
     }
 
-    fn new(here: &Here, id: QueueId, settings: &QueueSettings, place: Place) -> Self {
+    fn new(
+        here: &Here,
+        id: QueueId,
+        settings: &QueueSettings,
+        (place, numbers): (Place, Option<Numbers>),
+    ) -> Self {
         let handle = Handle::new(here.incarnation, settings).after(here.count_behind());
         Self {
             id,
             turned: Turned::new(Inner {
                 handle,
                 place,
+                numbers,
                 unneeded: 0,
                 deleted: false,
             }),
@@ -160,7 +173,7 @@ impl Away {
     pub fn is_unneeded(&self, here: &Here) -> bool {
         self.turned.is(|inner| {
             let unneeded = inner.handle.is_idle() && (inner.deleted || inner.unneeded >= KEPT_FOR);
-            if let Place::Home(numbers) = &inner.place
+            if let Some(numbers) = &inner.numbers
                 && unneeded
                 && inner.handle.has_discarded()
             {
@@ -232,7 +245,7 @@ impl Inner {
             }
             Brought::Said(from, frame) => {
                 self.handle.receive(from, frame, orders);
-                if let Place::Home(numbers) = &mut self.place {
+                if let (Place::Home, Some(numbers)) = (&self.place, &mut self.numbers) {
                     // Nothing is delivered before the session has begun in which the node learns of a new term.
                     numbers.are_of(self.handle.term());
                 }
@@ -254,6 +267,14 @@ impl Inner {
                 self.deleted = true;
                 self.handle.retire(orders);
             }
+            Brought::Several(settings) => {
+                self.place = Place::Members(Search::default());
+                self.handle.is_of_several(&settings);
+            }
+            Brought::Adopted(own) => {
+                self.unneeded = 0;
+                own.into_iter().for_each(|it| self.handle.adopt(it));
+            }
         }
     }
 
@@ -270,7 +291,7 @@ impl Inner {
 
     fn up(&mut self, node: NodeId) {
         match &self.place {
-            Place::Home(_) => {
+            Place::Home => {
                 self.handle.lost(node);
                 self.handle.leads(None);
                 self.leads(Some(node));
@@ -299,7 +320,7 @@ impl Inner {
 
     /// A request with the numbers that whoever decides knows.
     fn as_known(&self, request: Request) -> Request {
-        let Place::Home(numbers) = &self.place else {
+        let Some(numbers) = &self.numbers else {
             return request;
         };
         match request {
@@ -334,7 +355,7 @@ impl Inner {
         for mut effect in orders.effects {
             if let Effect::Deliver { delivery, .. } | Effect::Reply(_, Answer::Got { delivery, .. }) =
                 &mut effect
-                && let Place::Home(numbers) = &mut self.place
+                && let Some(numbers) = &mut self.numbers
             {
                 numbers.show(delivery);
             }

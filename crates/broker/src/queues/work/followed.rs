@@ -3,14 +3,15 @@
 
 use super::away::{Away, Brought};
 use super::handles::{Handles, begins};
-use super::{Here, Work};
+use super::{Here, SharedQueue, Work};
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, ToNode};
-use crate::node::ends::Receipt;
+use crate::node::ends::{Ends, Receipt};
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
-use model::QueueId;
+use model::{QueueId, QueueSettings};
+use queue::OwnConsumer;
 use std::sync::{Arc, Weak};
 
 /// See the module.
@@ -81,11 +82,38 @@ impl Followed {
                 other => Handle::decline(other),
             };
         };
-        let new = || {
-            let leader = queue.leader.map(|leader| Brought::Leads(Some(leader)));
-            (Away::of_members(&self.here, id, &queue.settings), leader)
-        };
-        self.handles.begin(id, new, Brought::Asked(request));
+        self.handles
+            .begin(id, || self.make(id, &queue), Some(Brought::Asked(request)));
+    }
+
+    /// A new handle, or the one that this node had of the queue while that was on its home node alone.
+    fn make(&self, id: QueueId, queue: &SharedQueue) -> (Arc<Away>, Option<Brought>) {
+        let home = || self.work.upgrade()?.known(queue.home)?.take(id);
+        if let Some(before) = home() {
+            return (before, Some(Brought::Several(queue.settings.clone())));
+        }
+        let leader = queue.leader.map(|leader| Brought::Leads(Some(leader)));
+        (
+            Arc::new(Away::of_members(&self.here, id, &queue.settings)),
+            leader,
+        )
+    }
+
+    /// The queue was on its home node alone until now: what this node's clients have of it goes on here.
+    pub fn move_in(&self, id: QueueId) {
+        let existing = self.here.existing.upgrade();
+        let has_some = |home| self.work.upgrade()?.known(home).filter(|home| home.has(id));
+        if let Some(queue) = existing.and_then(|existing| existing.shared(id))
+            && has_some(queue.home).is_some()
+        {
+            self.handles.begin(id, || self.make(id, &queue), None);
+        }
+    }
+
+    /// The queue was this node's own until now, and had these clients.
+    pub fn adopt(&self, id: QueueId, settings: &QueueSettings, own: Vec<OwnConsumer<Ends>>) {
+        let new = || (Arc::new(Away::of_members(&self.here, id, settings)), None);
+        self.handles.begin(id, new, Some(Brought::Adopted(own)));
     }
 }
 

@@ -61,17 +61,34 @@ impl Handles {
 
     /// Makes a handle if there is none by now, and brings it this. A new one is brought something else before that.
     #[cold]
-    pub fn begin(&self, id: QueueId, new: impl FnOnce() -> (Away, Option<Brought>), brought: Brought) {
+    pub fn begin(
+        &self,
+        id: QueueId,
+        new: impl FnOnce() -> (Arc<Away>, Option<Brought>),
+        brought: Option<Brought>,
+    ) {
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let (queue, first) = new();
             first.into_iter().for_each(|first| queue.put(first));
-            Arc::new(queue)
+            queue
         };
         let queue = queues.entry(id).or_insert_with(new).clone();
-        queue.put(brought);
+        brought.into_iter().for_each(|brought| queue.put(brought));
         drop(queues);
         queue.turn(&self.here);
+    }
+
+    /// True if there is one of the queue.
+    pub fn has(&self, id: QueueId) -> bool {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.contains_key(&id)
+    }
+
+    /// Takes the handle of a queue out: it goes on among others.
+    pub fn take(&self, id: QueueId) -> Option<Arc<Away>> {
+        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        queues.remove(&id)
     }
 
     /// A reason to slow down for those who publish to the queue.

@@ -34,6 +34,7 @@ use super::remote::{Peers, Remote};
 use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Budget, Sessions};
 use crate::groups::{NodeId, RejectedFrames};
+use crate::node::ends::Ends;
 use alarm::OwnAlarm;
 use bytes::Bytes;
 use detours::Detours;
@@ -43,7 +44,7 @@ use leading::Leading;
 use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
 use parked::Parked;
 use passed::OfDetours;
-use queue::NodeConsumer;
+use queue::{NodeConsumer, OwnConsumer};
 use reached::Reached;
 use served::Served;
 use std::collections::BTreeMap;
@@ -113,6 +114,8 @@ pub trait Existing: Send + Sync {
 
 /// A queue that several nodes have.
 pub struct SharedQueue {
+    /// Where it was declared, and was alone if it has not always been of several nodes.
+    pub home: NodeId,
     pub members: Vec<NodeId>,
     pub settings: QueueSettings,
     /// Who leads it, as this node's member knows.
@@ -169,6 +172,12 @@ impl Here {
         } else if let Some(work) = self.work.upgrade() {
             work.receive_own(envelope);
         }
+    }
+
+    /// The handles of queues that several nodes have, if this is one.
+    fn followed(&self, queue: QueueId) -> Option<Arc<Followed>> {
+        self.existing.upgrade()?.shared(queue)?;
+        Some(self.work.upgrade()?.followed.clone())
     }
 
     /// See [`crate::groups::handle::Handle::after`].
@@ -511,6 +520,14 @@ impl Peers for Work {
 
     fn led(&self, queue: &Arc<Queue>) {
         Self::led(self, queue);
+    }
+
+    fn shared(&self, queue: QueueId) {
+        self.followed.move_in(queue);
+    }
+
+    fn adopt(&self, queue: QueueId, settings: &QueueSettings, own: Vec<OwnConsumer<Ends>>) {
+        self.followed.adopt(queue, settings, own);
     }
 
     fn reach(&self, node: catalog::NodeId) -> Option<Arc<dyn Remote>> {

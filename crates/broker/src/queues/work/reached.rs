@@ -130,10 +130,20 @@ impl Reached {
     /// Makes a handle, and brings it this.
     fn begin(&self, id: QueueId, request: Request) {
         let new = || {
-            let queue = Away::of_home(&self.here, id);
+            let queue = Arc::new(Away::of_home(&self.here, id));
             (queue, self.is_up().then_some(Brought::Up(self.node)))
         };
-        self.handles.begin(id, new, Brought::Asked(request));
+        self.handles.begin(id, new, Some(Brought::Asked(request)));
+    }
+
+    /// True if there is a handle of the queue.
+    pub fn has(&self, id: QueueId) -> bool {
+        self.handles.has(id)
+    }
+
+    /// Takes out the handle of a queue that several nodes have from now on.
+    pub fn take(&self, id: QueueId) -> Option<Arc<Away>> {
+        self.handles.take(id)
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -156,9 +166,10 @@ pub(super) fn nothing(me: Incarnation, said: &Frame<ToNode>) -> Option<Frame<ToL
 impl Remote for Reached {
     fn submit(&self, queue: QueueId, request: Request) {
         if let Err(Brought::Asked(request)) = self.handles.bring(queue, Brought::Asked(request)) {
-            match begins(&request, self.is_reached()) {
-                true => self.begin(queue, request),
-                false => Handle::decline(request),
+            match self.here.followed(queue) {
+                Some(followed) => followed.submit(queue, request),
+                None if begins(&request, self.is_reached()) => self.begin(queue, request),
+                None => Handle::decline(request),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The consumers, and whose turn it is: one message each among those of the highest priority that may get one.
 
 use super::{Consumer, Lines};
-use crate::NodeConsumer;
 use crate::fifo::{Delivery, Effect, Ends};
+use crate::{ConsumerSettings, NodeConsumer, OwnConsumer};
 use model::{Block, ConsumerId, Mutant, Ranges, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +104,20 @@ impl<E: Ends> Ring<E> {
     pub(crate) fn active(&self) -> Option<ConsumerId> {
         let consumer = self.slots.get(self.active? as usize)?.as_ref()?;
         Some(consumer.id)
+    }
+
+    /// Those that no other node names, as they stand now.
+    pub(crate) fn own(&self) -> impl Iterator<Item = OwnConsumer<E>> + '_ {
+        let own = self.slots.iter().flatten().filter(|it| it.of.is_none());
+        own.map(|it| OwnConsumer {
+            consumer: it.id,
+            outlet: it.outlet.clone(),
+            settings: ConsumerSettings {
+                paused: it.paused,
+                ..it.settings
+            },
+            outstanding: u64::try_from(i64::from(it.settings.window) - it.window).unwrap_or(0),
+        })
     }
 
     /// Adds a consumer at the end of its priority's line. Whether it takes the place of the active single one is asked by
