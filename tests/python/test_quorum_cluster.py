@@ -438,3 +438,22 @@ def test_a_queue_of_two_nodes_gets_a_third_one_and_loses_the_first(cluster, name
     # It goes on without the node that it began on.
     cluster.nodes[0].kill()
     assert [body for body, _ in consume(cluster, name, 110, missing)] == bodies(0, 110)
+
+
+def test_each_node_tells_prometheus_how_far_its_member_is(cluster, name):
+    declare(cluster, name)
+    publish(cluster, name, bodies(0, 30))
+
+    def told(node, path="/metrics/per-object", prefix="rabbitmq_"):
+        text = Api(root=f"http://127.0.0.1:{cluster.nodes[node].metrics_port}")("GET", path).text
+        rows = re.findall(rf'^{prefix}raft_(\w+)\{{vhost="/",queue="{re.escape(name)}"\}} (\d+)$', text, re.M)
+        return {metric: int(value) for metric, value in rows}
+
+    families = {"term", "commit_index", "last_applied", "last_written_index", "snapshot_index"}
+    for node in NODES:
+        until(lambda: told(node), wanted=lambda it: it.get("commit_index", 0) >= 30, patience=PATIENCE_SECONDS)
+        found = told(node)
+        assert set(found) == families
+        assert 0 < found["term"] and found["snapshot_index"] <= found["commit_index"] <= found["last_written_index"]
+        assert set(told(node, f"/metrics/detailed?family=ra_metrics&queue={name}", "rabbitmq_detailed_")) == families
+        assert told(node, "/metrics/detailed?family=queue_metrics", "rabbitmq_detailed_") == {}

@@ -153,6 +153,19 @@ pub const QUEUE_HEAD: Metric = (
     "Timestamp of the first message in the queue, if any",
 );
 
+/// How far this node's member of a quorum queue is.
+pub const RAFT: [Metric; 5] = [
+    ("raft_term", Gauge, "The current term"),
+    ("raft_commit_index", Gauge, "The current commit index"),
+    ("raft_last_applied", Gauge, "The last applied index"),
+    (
+        "raft_last_written_index",
+        Gauge,
+        "The last fully written and fsynced index of the log",
+    ),
+    ("raft_snapshot_index", Gauge, "The current snapshot index"),
+];
+
 /// What happened in a queue, in the order of its counts.
 pub const QUEUE_DELIVERY: [Metric; 8] = [
     (

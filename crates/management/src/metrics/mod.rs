@@ -12,6 +12,7 @@ mod objects;
 mod ours;
 mod page;
 mod pages;
+mod raft;
 mod sums;
 
 pub use collect::Identity;

@@ -99,6 +99,7 @@ pub fn write(broker: &Broker, node: &super::Identity, wanted: &PageQuery, limit:
         collector.sums();
     } else {
         collector.queues();
+        collector.members_of_queues();
         collector.connections();
         collector.channels();
         collector.exchanges();
