@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pika
@@ -457,3 +458,28 @@ def test_each_node_tells_prometheus_how_far_its_member_is(cluster, name):
         assert 0 < found["term"] and found["snapshot_index"] <= found["commit_index"] <= found["last_written_index"]
         assert set(told(node, f"/metrics/detailed?family=ra_metrics&queue={name}", "rabbitmq_detailed_")) == families
         assert told(node, "/metrics/detailed?family=queue_metrics", "rabbitmq_detailed_") == {}
+
+
+@pytest.mark.parametrize("pause,restarted", [(0.3, ()), (0, (1,)), (0, (0, 1, 2))])
+def test_members_that_are_all_replaced_in_a_hurry_keep_everything(cluster, name, pause, restarted):
+    declare(cluster, name)
+    publish(cluster, name, bodies(0, 200))
+    path = f"/api/queues/quorum/%2F/{q(name)}"
+    for node in NODES:
+        assert api(cluster, 0)("DELETE", f"{path}/replicas/delete", {"node": name_of(node)}).status == 204
+        assert api(cluster, 0)("POST", f"{path}/replicas/add", {"node": name_of(node)}).status == 204
+        time.sleep(pause)
+    for node in restarted:
+        cluster.nodes[node].kill()
+    cluster.spawn()
+    for node in NODES:
+        cluster.nodes[node].wait_until_serving()
+    cluster.wait_until_whole()
+
+    def voters():
+        told = api(cluster, 0)("GET", f"{path}/status").json
+        return [it["Node Name"] for it in told if it.get("Membership") == "voter" and it["Raft State"] in ("leader", "follower")]
+
+    until(voters, wanted=lambda it: len(it) == 3, patience=PATIENCE_SECONDS, what="not all have it")
+    publish(cluster, name, bodies(200, 205), 2)
+    assert [body for body, _ in consume(cluster, name, 205, 1)] == bodies(0, 205)

@@ -22,7 +22,7 @@ use super::start::{Found, Identity, NotOpened};
 use crate::node::ends::Ends;
 use crate::node::journal::{NodeLog, append_local, append_note};
 use crate::node::promise::Promise;
-use cluster::{GroupId, Mark};
+use cluster::{GroupId, Mark, Membership};
 use model::{Index, Mutant};
 use queue::{Request, store};
 use std::sync::Arc;
@@ -164,7 +164,24 @@ impl Whose {
                 has_records: true, ..
             } => Ok(InCharge::Own(self.begun)),
             _ if member => Ok(InCharge::Group),
-            _ => Ok(InCharge::Neither),
+            _ => self.neither(group, found, log),
+        }
+    }
+
+    /// There is nothing of the queue's own journal, and no contents of the group: nor may there ever have been any.
+    fn neither(&self, group: GroupId, found: Option<&Found>, log: &NodeLog) -> Result<InCharge, NotOpened> {
+        let mut damage = log.recovery().damage.iter();
+        let of_group = |it: &JournalId| {
+            it.number == group.0 && matches!(it.kind, Kind::GROUP | Kind::HARD_STATE | Kind::MEMBER)
+        };
+        if let Some(lost) = damage.find(|it| it.journal.as_ref().is_some_and(of_group)) {
+            return Err(NotOpened::Unreadable(lost.error()));
+        }
+        match found.is_some_and(Found::has_answered) {
+            true => Err(NotOpened::Unreadable(StorageError::Gone {
+                what: format!("the contents of group {}, of which there are entries", group.0),
+            })),
+            false => Ok(InCharge::Neither),
         }
     }
 }
@@ -293,7 +310,7 @@ where
 {
     let log = &groups.node().log;
     let record = log.read(contents.position).map_err(NotOpened::Unreadable)?;
-    let mut found = Found::default();
+    let mut found = Found::of_another();
     found.lie_in(contents.segments);
     found.take(Kind::MEMBER, contents.position, &record);
     let mut starting = found.begin(groups, identity, settings)?;
@@ -312,6 +329,19 @@ pub fn renounce(groups: &NodeGroups, group: GroupId, segments: Option<JournalId>
     if let Some(segments) = segments {
         node.pager.write(move |files| files.remove(segments));
     }
+}
+
+/// This node begins a member of the group in the place of others that it had before: from now on the log says which one it is.
+pub fn begins_anew(groups: &NodeGroups, group: GroupId, life: u32) {
+    let head = Head {
+        at: Mark::default(),
+        members: Membership::default(),
+    };
+    groups.node().log.append_with(std::iter::empty(), |batch| {
+        batch.record(member_journal(group), |out| {
+            head.encode(Remembered::Life(life), out);
+        });
+    });
 }
 
 /// This node has no member of the group any more, or never had one that counts: the log and the segments forget it. Of a group

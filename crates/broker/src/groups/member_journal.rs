@@ -51,6 +51,8 @@ pub struct Kept {
     pub spares: Vec<Stored>,
     /// Whose name the segments bear, if not the member's.
     pub segments: Option<JournalId>,
+    /// How many members of the group the node had before, if it is on record.
+    pub life: Option<u32>,
 }
 
 impl MemberJournal {
@@ -194,7 +196,7 @@ impl MemberJournal {
         let mut bytes = Vec::new();
         contents.encode(&mut bytes);
         let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
-        let (spares, segments) = (self.take_spares(), self.kept.segments);
+        let (spares, segments, life) = (self.take_spares(), self.kept.segments, self.kept.life);
         let behind = at.index + 1;
         let written: Arc<dyn Batches> = Arc::new(Written {
             groups: self.groups.clone(),
@@ -207,9 +209,14 @@ impl MemberJournal {
         let promise = Promise::Batch(written, at.index);
         let mut position = Position(0);
         self.log().append_with(std::iter::once(promise), |batch| {
-            let named = segments.map(|segments| {
-                batch.record(journal, |out| head.encode(Remembered::Segments(segments), out))
-            });
+            // What each checkpoint repeats stands before it.
+            let first = life.map(Remembered::Life).into_iter();
+            let first = first
+                .chain(segments.map(Remembered::Segments))
+                .fold(None, |first, what| {
+                    let at = batch.record(journal, |out| head.encode(what, out));
+                    first.or(Some(at))
+                });
             position = batch.record(journal, |out| {
                 head.encode(Remembered::Checkpoint(&bytes), out);
             });
@@ -220,7 +227,7 @@ impl MemberJournal {
                 let bytes = encode_spares(&spares);
                 batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
             }
-            batch.release(journal, named.unwrap_or(position));
+            batch.release(journal, first.unwrap_or(position));
         });
         self.members.forget(at.index);
         self.unsaid = 0;
@@ -229,6 +236,7 @@ impl MemberJournal {
             moved: since,
             spares,
             segments,
+            life,
         };
     }
 }

@@ -7,6 +7,7 @@
 //!   3 checkpoint   the contents after this entry, and where their bytes lie
 //!   4 spare        bodies that were fetched for contents to come: each first u64, count u32, segment, offset and length u32
 //!   5 segments     a kind u8 and a number u64: whose name the segments bear that bodies lie in, if not the member's
+//!   6 life         u32: which of this node's members of the group this is, if it had others before
 //! ```
 //!
 //! Each record says by which entry it was so, and who the members were then. Up to the highest of these entries all is
@@ -21,6 +22,7 @@ const STORE: u8 = 2;
 const CHECKPOINT: u8 = 3;
 const SPARE: u8 = 4;
 const SEGMENTS: u8 = 5;
+const LIFE: u8 = 6;
 /// Bytes of a spare body's place.
 const SPARE_BYTES: usize = 24;
 /// Bytes before the membership.
@@ -50,6 +52,8 @@ pub enum Remembered<'a> {
     Spare(&'a [u8]),
     /// The segments bear the name of another journal: the contents were that one's, and bodies lie where they lay.
     Segments(JournalId),
+    /// So many members of the group the node had before, of which nothing counts any more.
+    Life(u32),
 }
 
 /// Bodies that were fetched, as bytes.
@@ -96,7 +100,7 @@ pub(super) fn journal_of(bytes: &[u8]) -> Option<JournalId> {
 impl Head {
     /// Appends a record of these bytes.
     pub fn encode(&self, what: Remembered<'_>, out: &mut Vec<u8>) {
-        let name;
+        let (name, life);
         let (kind, bytes): (u8, &[u8]) = match what {
             Remembered::Known => (KNOWN, &[]),
             Remembered::Store(bytes) => (STORE, bytes),
@@ -105,6 +109,10 @@ impl Head {
             Remembered::Segments(journal) => {
                 name = journal_name(journal);
                 (SEGMENTS, &name)
+            }
+            Remembered::Life(number) => {
+                life = number.to_le_bytes();
+                (LIFE, &life)
             }
         };
         out.push(kind);
@@ -133,6 +141,7 @@ impl Head {
             CHECKPOINT => Remembered::Checkpoint(bytes),
             SPARE => Remembered::Spare(bytes),
             SEGMENTS => Remembered::Segments(journal_of(bytes)?),
+            LIFE => Remembered::Life(u32::from_le_bytes(bytes.try_into().ok()?)),
             _ => return None,
         };
         let members = Membership::decode(members).ok()?;

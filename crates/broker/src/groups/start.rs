@@ -12,7 +12,7 @@ use super::replay::Replay;
 use super::replicated::Replicated;
 use super::starting::Starting;
 use crate::node::journal::NodeLog;
-use cluster::{Damage, GroupId, Mark, MemberId, Membership, Recovered};
+use cluster::{Damage, GroupId, Mark, MemberId, Membership, NodeId, Recovered};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::{GroupEntry, JournalId, Kind, Position, StorageError};
@@ -60,6 +60,27 @@ impl Found {
         }
     }
 
+    /// The same for one that is about to begin as this life of its node's, which is on record.
+    pub fn of_life(life: u32) -> Self {
+        let mut found = Self::of_another();
+        found.kept.life = Some(life);
+        found
+    }
+
+    /// Which life of its node's member this is, which is to be `wanted` by now: as long as the group has the earlier one, that
+    /// goes on. If it is not on record, the members that it knew say so, or it is the first one.
+    pub fn life(&self, node: NodeId, wanted: u32) -> u32 {
+        let known = || {
+            let mut known = self.known.as_ref()?.members.members();
+            Some(known.find(|it| it.node == node)?.life)
+        };
+        match self.kept.life {
+            Some(life) => life,
+            None if self.has_begun() || self.has_answered() => known().unwrap_or(0).min(wanted),
+            None => wanted,
+        }
+    }
+
     /// The log has this of the group. The last record of a kind counts.
     pub fn take(&mut self, kind: Kind, position: Position, payload: &[u8]) {
         match kind {
@@ -78,6 +99,11 @@ impl Found {
     }
 
     fn remember(&mut self, position: Position, head: Head, what: Remembered<'_>) {
+        // Which life it is says nothing of how far it has come.
+        if let Remembered::Life(life) = what {
+            self.kept.life = Some(life);
+            return;
+        }
         if self
             .known
             .as_ref()
@@ -86,7 +112,7 @@ impl Found {
             self.known = Some(head.clone());
         }
         match what {
-            Remembered::Known => {}
+            Remembered::Known | Remembered::Life(_) => {}
             Remembered::Store(bytes) => self.kept.moved.push(bytes.to_vec()),
             Remembered::Spare(bytes) => self.kept.spares.extend(decode_spares(bytes)),
             Remembered::Segments(segments) => self.kept.segments = Some(segments),
@@ -95,6 +121,7 @@ impl Found {
                 self.kept = Kept {
                     checkpoint,
                     segments: self.kept.segments,
+                    life: self.kept.life,
                     ..Kept::default()
                 };
             }
@@ -114,6 +141,11 @@ impl Found {
     /// Whether there are contents: the member has begun.
     pub fn has_begun(&self) -> bool {
         self.kept.checkpoint.is_some()
+    }
+
+    /// Whether the member has answered for anything: it has entries, or has promised something.
+    pub fn has_answered(&self) -> bool {
+        !self.promise.is_empty() || !self.terms.0.is_empty() || self.unreadable > 0
     }
 
     /// Makes what the member has in its checkpoint. The entries behind that come next.

@@ -28,11 +28,11 @@ impl Copies {
     }
 
     /// True if a queue that began on this node is its own still: other nodes are to have it, too, and its journal was not handed
-    /// over before the last life ended. Of the group nothing counts then. One that this node has no copy of any more, or another
-    /// copy, is the others'.
+    /// over before the last life ended. Of the group nothing counts then. It is so even if this node is to have another copy by
+    /// now, or none: first the others have this one.
     pub fn has_own(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
         let me = known.last_member(topology.own_node());
-        let began_here = |me: &Member| known.founders[..] == [me.node] && me.life == 0;
+        let began_here = |me: &Member| known.founders[..] == [me.node];
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
             return false;
         };
@@ -42,7 +42,7 @@ impl Copies {
         let (id, group) = (JournalOf::Queue(made, known.id).id(), group_of(known.id));
         let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
         match whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log) {
-            Ok(InCharge::Neither) if me.is_gone => false,
+            Ok(InCharge::Neither) if me.is_gone || me.life > 0 => false,
             Ok(InCharge::Own(_) | InCharge::Neither) => {
                 if self.found.remove(&group.0).is_some() {
                     handover::forget(groups, group, None);
@@ -66,27 +66,28 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
     } = copies;
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-    let (mut queues, mut starting) = (Vec::new(), Vec::<Result<StartingReplica, _>>::new());
+    let (mut queues, mut starting) = (Vec::new(), Vec::<StartingReplica>::new());
     for known in all.filter(|known| known.is_shared() && !topology.has_handle(known.id)) {
         let group = group_of(known.id);
         let of_group = found.remove(&group.0);
         let (had_any, settings) = (of_group.is_some(), view.settings(known));
         let begun = match unclear.remove(&known.id) {
-            Some(why) => Some(Err(why)),
+            Some(why) => Some((0, Err(why))),
             None => topology.begin_replica(known, settings.clone(), of_group.unwrap_or_default()),
         };
         if had_any && begun.is_none() {
             forget(topology, group.0);
         }
-        queues.push((known, settings, begun.is_some()));
+        let (life, begun) = begun.unzip();
+        queues.push((known, settings, life));
         starting.extend(begun);
     }
     if let Some(groups) = topology.groups() {
         read_together(&groups.node().log, &mut starting);
     }
     let mut starting = starting.into_iter();
-    for (known, settings, has_copy) in queues {
-        let begun = has_copy.then(|| starting.next()).flatten();
+    for (known, settings, life) in queues {
+        let begun = life.and_then(|life| Some((life, starting.next()?)));
         topology.start_shared(known, &settings, begun);
     }
     found.into_keys().for_each(|group| forget(topology, group));

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// A member of a queue's group that is being started.
-pub(crate) type StartingReplica = Starting<Classic<Ends>>;
+/// A member of a queue's group that is being started, or why it is not.
+pub(crate) type StartingReplica = Result<Starting<Classic<Ends>>, NotOpened>;
 
 /// The member as its group knows it.
 pub(crate) fn member_id(member: Member) -> Option<MemberId> {
@@ -28,7 +28,8 @@ pub(crate) fn member_id(member: Member) -> Option<MemberId> {
 
 /// What is to be changed in a group so that these are its members, each of it one change, of which any may be impossible
 /// just now. New members have everything before others go, so that there are never fewer copies than there are to be; but one
-/// whose node cannot be reached helps nobody, and of one node there is never more than one.
+/// whose node cannot be reached helps nobody, and of one node there is never more than one: where one takes the place of an
+/// earlier one of its node, that goes first, and nobody else goes before the new one has everything.
 fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeId) -> bool) -> Vec<Step> {
     let is_there = |member: &MemberId| members.members().any(|it| it == *member);
     let gone = members.members().filter(|member| !wanted.contains(member));
@@ -38,8 +39,14 @@ fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeI
     let new = wanted.iter().filter(|member| !is_there(member));
     let all_vote = wanted.iter().all(|member| members.voters.contains(member));
     let gone = gone.into_iter().filter(|it| all_vote || !is_reached(it.node));
-    let first = replaced.into_iter().map(Step::Remove);
+    let is_in_place =
+        |new: &&MemberId| !members.voters.contains(new) && !replaced.iter().any(|it| it.node == new.node);
+    let first = replaced
+        .iter()
+        .copied()
+        .filter(|_| !wanted.iter().any(|new| is_in_place(&new)));
     first
+        .map(Step::Remove)
         .chain(learners.map(|member| Step::Voter(*member)))
         .chain(new.map(|member| Step::Learner(*member)))
         .chain(gone.map(Step::Remove))
@@ -61,17 +68,22 @@ impl Topology {
         self.shared.get().map(|shared| shared.groups())
     }
 
-    /// Begins to start this node's copy: of what the log has of it, or a new one. A node that is to have none any more has its
-    /// own until the others do without it.
+    /// Begins to start this node's copy: of what the log has of it, or a new one; and which life of the node's it is. A node that
+    /// is to have none any more, or another one, has its own until the others do without it.
     pub(crate) fn begin_replica(
         &self,
         known: &catalog::Queue,
         settings: QueueSettings,
         found: Found,
-    ) -> Option<Result<StartingReplica, NotOpened>> {
+    ) -> Option<(u32, StartingReplica)> {
         let me = known.last_member(self.own_node());
-        let me = me.filter(|me| !me.is_gone || found.has_begun());
+        let me = me.filter(|me| !me.is_gone || found.has_begun() || found.has_answered());
         let (groups, me) = self.groups().zip(me)?;
+        let id = member_id(me)?;
+        let me = MemberId {
+            life: found.life(id.node, id.life),
+            ..id
+        };
         let founders = known
             .founders
             .iter()
@@ -79,10 +91,10 @@ impl Topology {
         let founders: Vec<MemberId> = founders.collect();
         let identity = Identity {
             group: group_of(known.id),
-            me: member_id(me)?,
+            me,
             members: Membership::of(&founders),
         };
-        Some(found.begin(groups, identity, settings))
+        Some((me.life, found.begin(groups, identity, settings)))
     }
 
     /// A queue that several nodes have exists: the handle of it, and this node's copy, if it is to have one.
@@ -90,16 +102,15 @@ impl Topology {
         &self,
         known: &Arc<catalog::Queue>,
         settings: &QueueSettings,
-        starting: Option<Result<StartingReplica, NotOpened>>,
+        starting: Option<(u32, StartingReplica)>,
     ) {
-        let wanted = starting.is_some();
+        let life = starting.as_ref().map(|(life, _)| *life);
         let replica = queue_type(known.kind).zip(starting);
         let replica = replica.and_then(|(made, starting)| self.open_replica(known, made, settings, starting));
-        let life = known.last_member(self.own_node()).map(|it| it.life);
         self.registry.insert(Handle::Shared(Arc::new(Shared {
             known: known.clone(),
             remote: None,
-            damaged: life.filter(|_| wanted && replica.is_none()),
+            damaged: life.filter(|_| replica.is_none()),
             replica: replica.clone(),
         })));
         // Whoever joins the others looks for what was there before.
@@ -120,9 +131,10 @@ impl Topology {
         if let (Some(groups), true) = (self.groups(), life > 0) {
             let group = group_of(known.id);
             handover::renounce(groups, group, Some(member_journal(group)));
+            handover::begins_anew(groups, group, life);
         }
         let settings = view.settings(known);
-        let starting = self.begin_replica(known, settings.clone(), Found::of_another());
+        let starting = self.begin_replica(known, settings.clone(), Found::of_life(life));
         let starting = queue_type(known.kind).zip(starting);
         let replica =
             starting.and_then(|(made, starting)| self.open_replica(known, made, &settings, starting));
@@ -180,14 +192,16 @@ impl Topology {
         let life = queue.replica().map(Replica::life);
         let status = groups.status(group_of(id));
         let is_gone = status.as_ref().is_none_or(|status| status.is_removed);
-        if wanted.is_some_and(|it| Some(it.life) != life) || wanted.is_none() && is_gone {
+        // Until the others do without it, it may be the one that has what they lack.
+        if is_gone && wanted.is_none_or(|it| Some(it.life) != life) {
             self.give_up(queue);
             self.registry.change(id, |shared| shared.replica = None);
             // The next tick begins another one, if there is to be one.
             return wanted.is_none();
         }
+        let is_wanted = wanted.is_some_and(|it| Some(it.life) == life);
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
-            return wanted.is_some();
+            return is_wanted;
         };
         let members: Vec<MemberId> = shared.known.members().filter_map(member_id).collect();
         let is_reached = |node: NodeId| self.reaches(catalog::NodeId(node.0.into()));
@@ -198,7 +212,7 @@ impl Topology {
                 break;
             }
         }
-        steps.is_empty() && wanted.is_some()
+        steps.is_empty() && is_wanted
     }
 
     fn open_replica(
@@ -206,7 +220,7 @@ impl Topology {
         known: &Arc<catalog::Queue>,
         made: &'static dyn QueueType,
         settings: &QueueSettings,
-        starting: Result<StartingReplica, NotOpened>,
+        (life, starting): (u32, StartingReplica),
     ) -> Option<Arc<Queue>> {
         let nothing = made.start(QueueSettings::default(), QueueJournal::None);
         let queue = Queue::new(known, made, nothing, self.node.clone(), self.queue_events.clone());
@@ -221,13 +235,17 @@ impl Topology {
                 "{queue:?}: this node's copy is damaged, and takes part in nothing: {why:?}"
             );
         });
-        let me = known.last_member(self.own_node())?;
-        queue.follow(Replica::new(opened.ok()?, follower, me.life));
+        queue.follow(Replica::new(opened.ok()?, follower, life));
+        self.share_memory(&queue);
+        Some(queue)
+    }
+
+    /// A new machine has as much of the memory as all others.
+    pub(super) fn share_memory(&self, queue: &Arc<Queue>) {
         let memory = self.queue_memory.load(Ordering::Relaxed);
         if memory > 0 {
             queue.submit(Request::Store(queue::store::Request::Shrink { memory }));
         }
-        Some(queue)
     }
 
     /// A new queue is led where it was declared.
@@ -337,6 +355,22 @@ mod tests {
         assert!(steps.contains(&Step::Remove(id(3, 0))), "{steps:?}");
         all_steps(&[id(1, 0), id(2, 0), id(4, 0)], &mut members, &[3]);
         assert_eq!(members, of(&[id(1, 0), id(2, 0), id(4, 0)]));
+    }
+
+    #[test]
+    fn members_that_are_replaced_together_go_one_after_the_other_and_no_copy_is_lost() {
+        let mut members = of(&[id(1, 0), id(2, 0), id(3, 0)]);
+        let wanted = [id(1, 1), id(2, 1), id(3, 1)];
+        let (taken, fewest) = all_steps(&wanted, &mut members, &[]);
+        assert_eq!((taken.len(), fewest), (9, 2));
+        assert_eq!(members, of(&wanted));
+        // The first new one cannot be reached: the others keep what they have.
+        let mut members = of(&[id(2, 0), id(3, 0)]);
+        let steps = steps_to(&wanted, &members, |node| node.0 != 1);
+        assert_eq!(steps, [Step::Learner(id(1, 1))]);
+        members.learners.push(id(1, 1));
+        let steps = steps_to(&wanted, &members, |node| node.0 != 1);
+        assert_eq!(steps, [Step::Voter(id(1, 1))]);
     }
 
     #[test]
