@@ -234,6 +234,8 @@ impl QueueHost for Waiting {
             Stage::Ahead(_) | Stage::GivenUp | Stage::Retired => self.inner.handle(now, request),
             Stage::Over => self.change.heir.take(request),
             Stage::Moving(_) if ends_something(&request) => self.inner.handle(now, request),
+            // Whoever asks has no time to wait, and takes no answer for nothing.
+            _ if matches!(request, Request::TakeOut { .. }) => {}
             _ => self.waits(now, request),
         }
     }

@@ -46,9 +46,9 @@ pub fn recover(
 ) -> Result<(Recovered, Option<RunningCluster>), OpenError> {
     let fs = options.world.files();
     let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
-    let replay = RefCell::new(Replay::new());
     let log_events = LogEvents::default();
     let must_exist = clustered.is_some_and(|clustered| clustered.file.stage == Stage::Member);
+    let replay = RefCell::new(Replay::new(must_exist));
     let opened = open_files(&fs, options, must_exist, &log_events, &replay);
     let (log, segments) = opened.map_err(OpenError::Storage)?;
     let mut replay = replay.into_inner();
@@ -198,7 +198,7 @@ pub fn inspect(options: &Options) -> Result<Losses, OpenError> {
         options.segments.clone(),
     )
     .map_err(OpenError::Storage)?;
-    let mut replay = Replay::new();
+    let mut replay = Replay::new(true);
     let log_options = LogOptions {
         quarantine: true,
         must_exist: !segments.is_empty(),

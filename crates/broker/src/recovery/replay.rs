@@ -26,11 +26,14 @@ pub(super) struct Replay {
     /// Journals of kinds that this version does not know.
     pub unknown: BTreeSet<JournalId>,
     pub unreadable: Option<(JournalId, Position)>,
+    /// The node is a member of a cluster.
+    opens_groups: bool,
 }
 
 impl Replay {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(opens_groups: bool) -> Self {
         Self {
+            opens_groups,
             catalog: Replayed::new(Catalog::new()),
             catalog_whose: Whose::default(),
             groups: BTreeMap::new(),
@@ -87,8 +90,8 @@ impl Replay {
                     Entry::Local(record) => queue.local(position, record),
                     Entry::Note(note) => {
                         queue.note(note)?;
-                        // No group is opened here: what this one has would be missing.
-                        queue.whose().handed_over().is_none().then_some(())
+                        // On a node alone no group is opened: what this one has would be missing.
+                        (self.opens_groups || queue.whose().handed_over().is_none()).then_some(())
                     }
                 }
             }

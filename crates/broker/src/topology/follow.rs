@@ -13,10 +13,7 @@ use model::{Machine, QueueSettings};
 use queue::Request as QueueRequest;
 use queue::seen::Seen;
 use std::collections::BTreeSet;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicU64};
 
 /// What a turn of the catalog orders of queues: carried out at its end, when their settings are certain.
 #[derive(Default)]
@@ -141,10 +138,7 @@ impl Topology {
         if settings.deduplicates {
             queue.compare();
         }
-        let memory = self.queue_memory.load(Ordering::Relaxed);
-        if memory > 0 {
-            queue.submit(QueueRequest::Store(queue::store::Request::Shrink { memory }));
-        }
+        self.share_memory(&queue);
         match is_new {
             true if settings.expires_ms.is_some() => queue.submit(QueueRequest::Use { reply: None }),
             true => {}

@@ -14,8 +14,8 @@ use queue::Request;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A queue that could not be handed over is left as it is for so many ticks, of 100 ms each.
-const TRIES_AGAIN_AFTER: u32 = 20;
+/// A queue that could not be handed over is left as it is for so many ticks, of 100 ms each: its publishers may have waited.
+const TRIES_AGAIN_AFTER: u32 = 300;
 
 /// Who goes on with a queue that is handed over.
 #[derive(Debug)]
@@ -115,6 +115,7 @@ impl Topology {
 
     /// Other nodes have copies of the queue than before, as the catalog knows it. What follows from that the next tick does.
     pub(super) fn follow_members(&self, known: &Arc<catalog::Queue>) {
+        let _reaching = self.reaching();
         // Held by whoever ends its growth.
         let mut growing = self.growing();
         match self.registry.get(known.id) {
@@ -203,7 +204,9 @@ impl Topology {
         };
         it.growth = Some(growth.clone());
         drop(growing);
-        queue.hand_over(identity, self.incarnation().number, growth);
+        // The terms of its sessions, which other nodes have seen, are this node's starts.
+        let started = self.groups().map_or(1, |groups| groups.me().1);
+        queue.hand_over(identity, started, growth);
     }
 
     /// The group has the contents: this node's member begins, and takes what clients have asked meanwhile.
@@ -220,6 +223,7 @@ impl Topology {
         let is_open = match self.open_grown(known, queue, &settings, contents) {
             Ok(replica) => {
                 queue.follow(replica);
+                self.share_memory(queue);
                 true
             }
             Err(why) => {

@@ -82,8 +82,8 @@ impl Followed {
                 other => Handle::decline(other),
             };
         };
-        self.handles
-            .begin(id, || self.make(id, &queue), Some(Brought::Asked(request)));
+        let new = || Some(self.make(id, &queue));
+        self.handles.begin(id, new, Some(Brought::Asked(request)));
     }
 
     /// A new handle, or the one that this node had of the queue while that was on its home node alone.
@@ -106,13 +106,13 @@ impl Followed {
         if let Some(queue) = existing.and_then(|existing| existing.shared(id))
             && has_some(queue.home).is_some()
         {
-            self.handles.begin(id, || self.make(id, &queue), None);
+            self.handles.begin(id, || Some(self.make(id, &queue)), None);
         }
     }
 
     /// The queue was this node's own until now, and had these clients.
     pub fn adopt(&self, id: QueueId, settings: &QueueSettings, own: Vec<OwnConsumer<Ends>>) {
-        let new = || (Arc::new(Away::of_members(&self.here, id, settings)), None);
+        let new = || Some((Arc::new(Away::of_members(&self.here, id, settings)), None));
         self.handles.begin(id, new, Some(Brought::Adopted(own)));
     }
 }

@@ -59,24 +59,31 @@ impl Handles {
         Ok(())
     }
 
-    /// Makes a handle if there is none by now, and brings it this. A new one is brought something else before that.
+    /// Makes a handle if there is none by now, and brings it this, which comes back if none is to be made. A new one is brought
+    /// something else before that.
     #[cold]
     pub fn begin(
         &self,
         id: QueueId,
-        new: impl FnOnce() -> (Arc<Away>, Option<Brought>),
+        new: impl FnOnce() -> Option<(Arc<Away>, Option<Brought>)>,
         brought: Option<Brought>,
-    ) {
+    ) -> Option<Brought> {
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
-        let new = || {
-            let (queue, first) = new();
-            first.into_iter().for_each(|first| queue.put(first));
-            queue
+        let queue = match queues.get(&id) {
+            Some(queue) => queue.clone(),
+            None => {
+                let Some((queue, first)) = new() else {
+                    return brought;
+                };
+                first.into_iter().for_each(|first| queue.put(first));
+                queues.insert(id, queue.clone());
+                queue
+            }
         };
-        let queue = queues.entry(id).or_insert_with(new).clone();
         brought.into_iter().for_each(|brought| queue.put(brought));
         drop(queues);
         queue.turn(&self.here);
+        None
     }
 
     /// True if there is one of the queue.

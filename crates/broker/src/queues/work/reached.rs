@@ -129,11 +129,16 @@ impl Reached {
 
     /// Makes a handle, and brings it this.
     fn begin(&self, id: QueueId, request: Request) {
+        // Several nodes may have it by now, and its handle be among the others.
         let new = || {
-            let queue = Arc::new(Away::of_home(&self.here, id));
-            (queue, self.is_up().then_some(Brought::Up(self.node)))
+            let is_home = self.here.followed(id).is_none();
+            let queue = is_home.then(|| Arc::new(Away::of_home(&self.here, id)))?;
+            Some((queue, self.is_up().then_some(Brought::Up(self.node))))
         };
-        self.handles.begin(id, new, Some(Brought::Asked(request)));
+        let left = self.handles.begin(id, new, Some(Brought::Asked(request)));
+        if let (Some(Brought::Asked(request)), Some(followed)) = (left, self.here.followed(id)) {
+            followed.submit(id, request);
+        }
     }
 
     /// True if there is a handle of the queue.
