@@ -36,15 +36,15 @@ fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeI
     let (replaced, gone): (Vec<_>, Vec<_>) =
         gone.partition(|it| wanted.iter().any(|new| new.node == it.node));
     let learners = members.learners.iter().filter(|member| wanted.contains(member));
-    let new = wanted.iter().filter(|member| !is_there(member));
+    let is_replaced = |new: &MemberId| replaced.iter().any(|it| it.node == new.node);
+    let new = wanted.iter().filter(|new| !is_there(new) && !is_replaced(new));
     let all_vote = wanted.iter().all(|member| members.voters.contains(member));
     let gone = gone.into_iter().filter(|it| all_vote || !is_reached(it.node));
-    let is_in_place =
-        |new: &&MemberId| !members.voters.contains(new) && !replaced.iter().any(|it| it.node == new.node);
+    let lacks_some = |new: &MemberId| !members.voters.contains(new) && !is_replaced(new);
     let first = replaced
         .iter()
         .copied()
-        .filter(|_| !wanted.iter().any(|new| is_in_place(&new)));
+        .filter(|_| !wanted.iter().any(lacks_some));
     first
         .map(Step::Remove)
         .chain(learners.map(|member| Step::Voter(*member)))
