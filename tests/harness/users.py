@@ -13,7 +13,6 @@ from .cluster import Cluster, name
 from .ledger import Ledger
 from .link import B, Closed, Q, spec
 
-PUBLISHERS = 4
 CONSUMERS = 3
 EXCHANGE = "partition.all"
 WINDOW = 64
@@ -31,8 +30,8 @@ def queue_of(node: int) -> str:
 class Users:
     """All of them, and what they know of each message. Each node is where one of the queues is declared."""
 
-    def __init__(self, cluster: Cluster, seed: int, quorum: bool):
-        self.cluster, self.quorum = cluster, quorum
+    def __init__(self, cluster: Cluster, seed: int, quorum: bool, publishers: int):
+        self.cluster, self.quorum, self.publishers = cluster, quorum, publishers
         self.nodes = range(len(cluster.nodes))
         self.queues = [queue_of(node) for node in self.nodes]
         self.ledger = Ledger(seed)
@@ -65,7 +64,7 @@ class Users:
 
     def begin(self, dice: random.Random) -> None:
         self.stopping.clear()
-        todo = [self.publish] * PUBLISHERS + [self.consume] * dice.randrange(CONSUMERS + 1) + [self.define]
+        todo = [self.publish] * self.publishers + [self.consume] * dice.randrange(CONSUMERS + 1) + [self.define]
         self.jobs = [threading.Thread(target=self.until_stopped, args=(job, random.Random(dice.random()))) for job in todo]
         for job in self.jobs:
             job.start()
