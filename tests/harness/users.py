@@ -244,6 +244,15 @@ class Users:
                 pass
         return True
 
+    def until_left_alone(self, queue: str, node: int) -> None:
+        """Consumers that have gone have given back what they held."""
+        deadline = time.monotonic() + SERVES_WITHIN_SECONDS
+        with Client(self.cluster, node) as client:
+            while held_by := client.call(1, Q.Declare(queue=queue, passive=True), Q.DeclareOk).consumer_count:
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{queue} has {held_by} consumers, and nobody consumes")
+                time.sleep(0.02)
+
     def drain(self, queue: str, node: int) -> None:
         session = self.ledger.session(queue)
         state: list = []
@@ -267,7 +276,11 @@ class Users:
 
     def verify(self, dice: random.Random) -> None:
         """Consumes everything through any node, and expects nothing to be left for the others."""
+        for node in self.nodes:
+            # What others sent through it before is where it belongs now.
+            self.serve_all(node, "before all is consumed")
         for queue in self.queues:
+            self.until_left_alone(queue, dice.choice(self.nodes))
             self.drain(queue, dice.choice(self.nodes))
         self.ledger.judge_again(lambda queue: False)
         for node in self.nodes:
