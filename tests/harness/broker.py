@@ -60,6 +60,7 @@ class Broker:
         self.http_port = free_port()
         self.metrics_port = free_port()
         self.settings = settings or {}
+        self.environment: dict[str, str] = {}
         self.own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="leveret-test-"))
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -91,7 +92,7 @@ class Broker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                env=os.environ | {"RUST_BACKTRACE": "1"},
+                env=os.environ | {"RUST_BACKTRACE": "1"} | self.environment,
                 start_new_session=True,
             )
 

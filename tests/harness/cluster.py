@@ -69,11 +69,11 @@ class Cluster:
             return set()
         return {entry["name"] for entry in answer.json if entry.get("running")} if answer.status == 200 else set()
 
-    def wait_until_whole(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
-        """Until each node says of all of them that they run."""
+    def wait_until_whole(self, deadline_seconds: float = START_DEADLINE_SECONDS, only: int | None = None) -> None:
+        """Until each node, or that one, says of all of them that they run."""
         deadline = time.monotonic() + deadline_seconds
         everybody = {name(node) for node in range(len(self.nodes))}
-        for node in range(len(self.nodes)):
+        for node in range(len(self.nodes)) if only is None else [only]:
             while (running := self.running(node)) != everybody:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{name(node)} sees {sorted(running)} only after {deadline_seconds} s\n{self.nodes[node].log_tail()}")

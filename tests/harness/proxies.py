@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections import Counter
 
 from .broker import free_port
 
@@ -16,14 +17,21 @@ class Gates:
     """Which direction between which nodes is open."""
 
     def __init__(self) -> None:
-        self.closed: set[tuple[int, int]] = set()
+        # How many have cut each.
+        self.closed: Counter[tuple[int, int]] = Counter()
         self.changed = threading.Condition()
         self.ended = False
 
     def cut(self, source: int, target: int) -> None:
         """Bytes from one node to the other stay away from now on."""
         with self.changed:
-            self.closed.add((source, target))
+            self.closed[source, target] += 1
+
+    def mend(self, source: int, target: int) -> None:
+        """One cut less. Bytes pass again unless somebody else has cut the direction, too."""
+        with self.changed:
+            self.closed[source, target] -= 1
+            self.changed.notify_all()
 
     def heal(self) -> None:
         with self.changed:
@@ -38,7 +46,7 @@ class Gates:
     def pass_through(self, source: int, target: int) -> None:
         """Waits while the direction is cut."""
         with self.changed:
-            self.changed.wait_for(lambda: self.ended or (source, target) not in self.closed)
+            self.changed.wait_for(lambda: self.ended or not self.closed[source, target])
 
 
 class Proxy:

@@ -26,7 +26,8 @@ def q(name: str) -> str:
 
 
 class Api:
-    def __init__(self, user="guest", password="guest", root=None):
+    def __init__(self, user="guest", password="guest", root=None, timeout=30):
+        self.timeout = timeout
         self.root = root or f"http://{os.environ['AMQP_HOST']}:{os.environ['HTTP_PORT']}"
         self.credentials = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
 
@@ -38,7 +39,7 @@ class Api:
         if data is not None:
             request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=self.timeout) as reply:
                 return Answer(reply.status, dict(reply.headers), reply.read().decode())
         except urllib.error.HTTPError as error:
             return Answer(error.code, dict(error.headers), error.read().decode())
