@@ -20,10 +20,6 @@ from .external import ExternalBroker
 from .quorum import QUORUM, Differing
 from .suites import CACHE, TESTS, Suite, client_suites
 
-# What happens to real nodes with quorum queues, and they do not get over yet.
-KNOWN_TO_FAIL = ["--without", "full disk", "--without", "hasty membership"]
-
-
 class Tally:
     """Counts the result lines as they pass by, and remembers the failures."""
 
@@ -180,8 +176,8 @@ def main() -> int:
             tally.say(f"FAIL harness: {line} is listed, and nothing of it differs")
     if options.quorum and options.binary and (not chosen or "partition" in chosen):
         # Each kind once, then some at a time of five nodes.
-        run_load("partition", [options.binary, "--quorum", "--cycles", "11", "--verify-every", "6", *KNOWN_TO_FAIL], 600, tally)
-        run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3", *KNOWN_TO_FAIL], 600, tally)
+        run_load("partition", [options.binary, "--quorum", "--cycles", "11", "--verify-every", "6"], 600, tally)
+        run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3"], 600, tally)
     if not options.quorum and options.binary and (not chosen or "crash" in chosen):
         through = ["--cluster"] if options.cluster else []
         run_load("crash", [options.binary, "--cycles", str(options.cycles), *through], 120 + 30 * options.cycles, tally)

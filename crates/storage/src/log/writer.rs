@@ -335,8 +335,10 @@ impl<C: Callbacks> Writer<C> {
             self.back_off();
             self.chain.make_ahead();
         }
+        // However often there is a turn: a log in use would never look again.
+        let later = self.look_at.filter(|at| *at > now);
         self.look_at = match self.stalled || self.chain.is_making() {
-            true => Some(now + self.retry_after),
+            true => Some(later.unwrap_or(now + self.retry_after)),
             false => None,
         };
     }

@@ -29,7 +29,8 @@ const UP: u8 = 1;
 const DOWN: u8 = 2;
 const REPLY: u8 = 3;
 const ALARM: u8 = 4;
-const LED: u8 = 5;
+/// Those between are [`OfDetours`](super::passed::OfDetours)'s.
+const LED: u8 = 7;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [

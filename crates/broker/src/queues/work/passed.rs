@@ -178,6 +178,7 @@ fn reaches(input: &mut Input<'_>) -> Option<Reaches> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::Envelope;
     use super::*;
 
     #[test]
@@ -224,6 +225,12 @@ mod tests {
         let is = |said: &[u8]| OfDetours::is(&[&[VERSION, PASSED], &with_length(said.to_vec())[..]].concat());
         assert!(is(&[VERSION, PASSED]) && is(&[VERSION, REACHES]));
         assert!((0..=4).all(|kind| !is(&[VERSION, kind])) && !is(&[VERSION + 1, PASSED]));
+        let (queue, leader) = (model::QueueId(5), NodeId(6));
+        let led = Envelope::Led { queue, leader }.encode();
+        assert!(
+            !OfDetours::is(&led.concat()),
+            "whoever looks for a leader hears who it is"
+        );
         assert!(
             [&[][..], &[0; 4], &[9; 4], &[VERSION, PASSED, 0, 0, 0, 3]]
                 .iter()
