@@ -20,6 +20,7 @@ from .external import ExternalBroker
 from .quorum import QUORUM, Differing
 from .suites import CACHE, TESTS, Suite, client_suites
 
+
 class Tally:
     """Counts the result lines as they pass by, and remembers the failures."""
 
@@ -176,7 +177,7 @@ def main() -> int:
             tally.say(f"FAIL harness: {line} is listed, and nothing of it differs")
     if options.quorum and options.binary and (not chosen or "partition" in chosen):
         # Each kind once, then some at a time of five nodes.
-        run_load("partition", [options.binary, "--quorum", "--cycles", "11", "--verify-every", "6"], 600, tally)
+        run_load("partition", [options.binary, "--quorum", "--cycles", "13", "--verify-every", "7"], 600, tally)
         run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3"], 600, tally)
     if not options.quorum and options.binary and (not chosen or "crash" in chosen):
         through = ["--cluster"] if options.cluster else []
