@@ -9,32 +9,15 @@ import pika
 import pytest
 
 from api import q
-from test_process import BINARY, pytestmark  # noqa: F401 - a mark
-from test_quorum_cluster import PATIENCE_SECONDS, api, bodies, connect, consume, count, declare, leader, publish, row
+from test_process import pytestmark  # noqa: F401 - a mark
+from test_quorum_cluster import PATIENCE_SECONDS, api, bodies, cluster, connect, consume, count, declare, leader, publish, row, whole  # noqa: F401 - fixtures
 from waiting import until
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.cluster import Cluster, name as name_of  # noqa: E402
+from harness.cluster import name as name_of  # noqa: E402
 
 ALONE = {"x-quorum-initial-group-size": 1}
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(BINARY) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def whole(cluster):
-    yield
-    cluster.heal()
-    cluster.spawn()
-    for node in cluster.nodes:
-        node.wait_until_serving()
-    cluster.wait_until_whole()
-    assert cluster.panics() == []
 
 
 def voters(cluster, queue, asked=0):
