@@ -5,8 +5,8 @@ mod rules;
 
 use crate::node::{Incarnation, Joined, Lifetime, NodeConnection, NodeId};
 use crate::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Member, Name, NamedBinding, PasswordHash, Pattern,
-    Permission, Policy, PolicyKind, Queue, QueueKind,
+    ApplyTo, DeclaredExchange, Destination, Epoch, ExchangeKind, Member, Name, NamedBinding, PasswordHash,
+    Pattern, Permission, Policy, PolicyKind, Queue, QueueKind,
 };
 use model::table::Table;
 use model::{ConnectionId, Limits, QueueId};
@@ -108,6 +108,19 @@ impl Writer<'_> {
         queue.founders.iter().for_each(|node| self.number(node.0));
         self.byte(queue.auto_delete.into());
         self.table(&queue.arguments);
+    }
+
+    /// A queue, and what records of earlier builds did not say.
+    pub fn queue_with_members(&mut self, queue: &Queue) {
+        self.queue(queue);
+        let has_epoch = queue.epoch != Epoch::default();
+        if !queue.changed.is_empty() || has_epoch {
+            self.members(&queue.changed);
+        }
+        if has_epoch {
+            self.number(queue.epoch.number.into());
+            self.number(queue.epoch.behind);
+        }
     }
 
     pub fn members(&mut self, members: &[Member]) {
@@ -320,8 +333,16 @@ impl<'a> Reader<'a> {
             return Some(queue);
         }
         let changed = self.members()?;
+        let epoch = match self.is_done() {
+            true => Epoch::default(),
+            false => Epoch {
+                number: self.number()?.try_into().ok()?,
+                behind: self.number()?,
+            },
+        };
         Some(Arc::new(Queue {
             changed,
+            epoch,
             ..(*queue).clone()
         }))
     }
@@ -338,6 +359,7 @@ impl<'a> Reader<'a> {
             auto_delete: self.flag()?,
             arguments: Arc::new(self.table()?),
             changed: Arc::default(),
+            epoch: Epoch::default(),
         }))
     }
 

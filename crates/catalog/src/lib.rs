@@ -64,7 +64,7 @@ pub use node::{Incarnation, Joined, Lifetime, Membership, Node, NodeConnection, 
 pub use password::{PasswordHash, PasswordHashing};
 pub use pattern::Pattern;
 pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};
-pub use queue::{Member, Queue, server_name};
+pub use queue::{Epoch, Member, Queue, server_name};
 pub use queue_defaults::QueueDefaults;
 pub use quota::{Quota, QuotaOf};
 pub use record::Record;

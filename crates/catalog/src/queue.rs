@@ -27,6 +27,8 @@ pub struct Queue {
     pub founders: Arc<[NodeId]>,
     /// Who has had a copy of it since. Founders that are not named are members, too.
     pub changed: Arc<[Member]>,
+    /// What stands behind it: the groups that it has been.
+    pub epoch: Epoch,
     /// Is deleted when its last consumer is gone.
     pub auto_delete: bool,
     /// What it was declared with. What that means, together with policies, says [`crate::Vhost::settings`].
@@ -134,6 +136,15 @@ impl Queue {
             vhost: self.vhost.to_string(),
         }
     }
+}
+
+/// Whose numbers a queue's next group and next terms go on behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch {
+    /// So many groups it has been that are over. None of them has the number of the one that it is, or is next.
+    pub number: u16,
+    /// Whoever decided what becomes of it before did so in terms up to this one.
+    pub behind: u64,
 }
 
 /// A node's copy of a queue that several nodes have.

@@ -73,6 +73,7 @@ fn is_untyped(arguments: &Table) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Epoch;
     use crate::arguments::check_same_queue;
     use crate::node::{Lifetime, NodeId};
     use std::sync::Arc;
@@ -119,6 +120,7 @@ mod tests {
             home: NodeId::FIRST,
             founders: Arc::default(),
             changed: Arc::default(),
+            epoch: Epoch::default(),
             auto_delete: false,
             arguments: Arc::new(
                 Table::new()

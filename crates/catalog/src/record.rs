@@ -38,6 +38,8 @@ pub enum Record {
     QueueDeclared(Arc<Queue>),
     /// These have copies of a queue, or had. See [`Queue::changed`].
     MembersChanged { id: QueueId, changed: Arc<[Member]> },
+    /// A queue is in another place than before, or of another kind: it is as it says here.
+    QueueChanged(Arc<Queue>),
     /// A queue is being deleted, some of its bindings at a time, and will be gone whatever happens.
     QueueDoomed { id: QueueId, durable: bool },
     /// A queue is gone.

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Incarnation, Joined, Lifetime, Metadata,
-    NamedBinding, NodeConnection, NodeId, PasswordHash, Pattern, Permission, Policy, PolicyKind, Queue,
-    QueueKind, Quota, QuotaOf, Record, TopicPermission,
+    ApplyTo, DeclaredExchange, Destination, Epoch, ExchangeKind, Incarnation, Joined, Lifetime, Member,
+    Metadata, NamedBinding, NodeConnection, NodeId, PasswordHash, Pattern, Permission, Policy, PolicyKind,
+    Queue, QueueKind, Quota, QuotaOf, Record, TopicPermission,
 };
 use model::table::{Table, Value};
 use model::{ConnectionId, Journaled, QueueId};
@@ -60,6 +60,7 @@ fn objects() -> Vec<(Record, &'static str)> {
                 home: NodeId(1),
                 founders: [NodeId(1), NodeId(2)].into(),
                 changed: Arc::default(),
+                epoch: Epoch::default(),
                 auto_delete: true,
                 arguments: Arc::new(arguments()),
             })),
@@ -90,10 +91,32 @@ fn objects() -> Vec<(Record, &'static str)> {
                 home: NodeId(1),
                 founders: Arc::default(),
                 changed: Arc::default(),
+                epoch: Epoch::default(),
                 auto_delete: false,
                 arguments: Arc::default(),
             })),
             r"\x02\t\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x02\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+        ),
+        (
+            Record::QueueChanged(Arc::new(Queue {
+                id: QueueId(1),
+                kind: QueueKind::Classic,
+                vhost: "/".into(),
+                name: "q".into(),
+                lifetime: Lifetime::Durable,
+                home: NodeId(1),
+                founders: [NodeId(1)].into(),
+                changed: [Member {
+                    node: NodeId(2),
+                    life: 3,
+                    is_gone: true,
+                }]
+                .into(),
+                epoch: Epoch { number: 4, behind: 5 },
+                auto_delete: false,
+                arguments: Arc::default(),
+            })),
+            r"\x02\x1f\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x04\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
             Record::QueueDoomed {

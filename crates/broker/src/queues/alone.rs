@@ -7,7 +7,7 @@ use crate::groups::handover::Contents;
 use crate::node::Node;
 use crate::node::journal::{Entry, entry};
 use crate::node::pager::{segment_owner, stored_place};
-use catalog::{Lifetime, NodeId, QueueKind};
+use catalog::{Epoch, Lifetime, NodeId, QueueKind};
 use model::table::Table;
 use model::{QueueId, QueueSettings};
 use std::sync::Arc;
@@ -100,6 +100,7 @@ fn queue(
         home: NodeId(1),
         founders: Arc::new([]),
         changed: Arc::new([]),
+        epoch: Epoch::default(),
         auto_delete: false,
         arguments: Arc::new(Table::new()),
     };

@@ -17,17 +17,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use storage::{JournalId, StorageError};
 
-/// Numbers of groups leave room for others that a queue may have after each other.
+/// A queue may be so many groups, one after the other.
 const GROUPS_A_QUEUE: u64 = 1 << 16;
 
-/// The group that a replicated queue is. No other one has the number, nor the catalog's group.
-pub fn group_of(queue: QueueId) -> GroupId {
-    GroupId(queue.0 * GROUPS_A_QUEUE)
+/// The group that a queue is, or the one that it is next. No other one has the number, nor the catalog's group.
+pub fn group_of(known: &catalog::Queue) -> GroupId {
+    GroupId(known.id.0 * GROUPS_A_QUEUE + u64::from(known.epoch.number))
 }
 
-/// The queue that has this group; `None` if it is no queue's.
+/// The queue that has this group or had it; `None` if it is no queue's.
 pub fn queue_of(group: GroupId) -> Option<QueueId> {
-    (group.0.is_multiple_of(GROUPS_A_QUEUE) && group.0 > 0).then_some(QueueId(group.0 / GROUPS_A_QUEUE))
+    let queue = QueueId(group.0 / GROUPS_A_QUEUE);
+    (queue.0 > 0).then_some(queue)
 }
 
 /// The machine of a replicated queue.

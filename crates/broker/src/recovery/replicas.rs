@@ -39,7 +39,7 @@ impl Copies {
         let Some(me) = me.filter(began_here) else {
             return false;
         };
-        let (id, group) = (JournalOf::Queue(made, known.id).id(), group_of(known.id));
+        let (id, group) = (JournalOf::Queue(made, known.id).id(), group_of(known));
         let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
         match whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log) {
             Ok(InCharge::Neither) if me.is_gone || me.life > 0 => false,
@@ -68,7 +68,7 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     let (mut queues, mut starting) = (Vec::new(), Vec::<StartingReplica>::new());
     for known in all.filter(|known| known.is_shared() && !topology.has_handle(known.id)) {
-        let group = group_of(known.id);
+        let group = group_of(known);
         let of_group = found.remove(&group.0);
         let (had_any, settings) = (of_group.is_some(), view.settings(known));
         let begun = match unclear.remove(&known.id) {

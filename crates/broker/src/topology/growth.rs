@@ -178,7 +178,7 @@ impl Topology {
     fn alone_in_group(&self, known: &catalog::Queue) -> Option<Identity> {
         let me = member_id(Member::first(self.own_node()))?;
         Some(Identity {
-            group: group_of(known.id),
+            group: group_of(known),
             me,
             members: Membership::of(&[me]),
         })
@@ -248,7 +248,7 @@ impl Topology {
         })));
         drop(growing);
         if self.registry.get(queue.id).is_none() {
-            return self.ends_grown(queue, growth);
+            return self.ends_grown(&known, queue, growth);
         }
         self.lead_new(&known);
         if is_open {
@@ -273,10 +273,10 @@ impl Topology {
     }
 
     /// The queue was deleted meanwhile: those who use it here are told, and this node's copy goes.
-    fn ends_grown(&self, queue: &Arc<Queue>, growth: &Growth) {
+    fn ends_grown(&self, known: &catalog::Queue, queue: &Arc<Queue>, growth: &Growth) {
         growth.remote.deleted(queue.id);
         if let Some(groups) = self.groups() {
-            handover::forget(groups, group_of(queue.id), Some(queue.segments()));
+            handover::forget(groups, group_of(known), Some(queue.segments()));
         }
     }
 }

@@ -90,7 +90,7 @@ impl Topology {
             .filter_map(|node| member_id(Member::first(*node)));
         let founders: Vec<MemberId> = founders.collect();
         let identity = Identity {
-            group: group_of(known.id),
+            group: group_of(known),
             me,
             members: Membership::of(&founders),
         };
@@ -129,7 +129,7 @@ impl Topology {
         let known = &shared.known;
         let view = self.view();
         if let (Some(groups), true) = (self.groups(), life > 0) {
-            let group = group_of(known.id);
+            let group = group_of(known);
             handover::renounce(groups, group, Some(member_journal(group)));
             handover::begins_anew(groups, group, life);
         }
@@ -152,10 +152,10 @@ impl Topology {
 
     /// This node's copy is of no use any more.
     fn give_up(&self, queue: &Arc<Queue>) {
-        if let Some(groups) = self.groups() {
+        if let Some((groups, replica)) = self.groups().zip(queue.replica()) {
             queue.retire();
-            handover::renounce(groups, group_of(queue.id), Some(queue.segments()));
-            queue.replica().into_iter().for_each(Replica::give_up);
+            handover::renounce(groups, replica.group(), Some(queue.segments()));
+            replica.give_up();
         }
     }
 
@@ -189,17 +189,19 @@ impl Topology {
             }
             return true;
         };
-        let life = queue.replica().map(Replica::life);
-        let status = groups.status(group_of(id));
+        let Some((group, life)) = queue.replica().map(|it| (it.group(), it.life())) else {
+            return true;
+        };
+        let status = groups.status(group);
         let is_gone = status.as_ref().is_none_or(|status| status.is_removed);
         // Until the others do without it, it may be the one that has what they lack.
-        if is_gone && wanted.is_none_or(|it| Some(it.life) != life) {
+        if is_gone && wanted.is_none_or(|it| it.life != life) {
             self.give_up(queue);
             self.registry.change(id, |shared| shared.replica = None);
             // The next tick begins another one, if there is to be one.
             return wanted.is_none();
         }
-        let is_wanted = wanted.is_some_and(|it| Some(it.life) == life);
+        let is_wanted = wanted.is_some_and(|it| it.life == life);
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
             return is_wanted;
         };
@@ -207,7 +209,7 @@ impl Topology {
         let is_reached = |node: NodeId| self.reaches(catalog::NodeId(node.0.into()));
         let steps = steps_to(&members, &status.members, is_reached);
         for step in &steps {
-            if groups.change(group_of(id), &[*step]).is_ok() {
+            if groups.change(group, &[*step]).is_ok() {
                 tracing::info!(area = "groups", "{queue:?}: members of its group: {step:?}");
                 break;
             }
@@ -251,7 +253,7 @@ impl Topology {
     /// A new queue is led where it was declared.
     pub(super) fn lead_new(&self, known: &catalog::Queue) {
         if let Some(groups) = self.groups() {
-            groups.begin(group_of(known.id), known.home == self.own_node());
+            groups.begin(group_of(known), known.home == self.own_node());
         }
     }
 
@@ -262,7 +264,9 @@ impl Topology {
         }
         if let Some((queue, groups)) = shared.replica.as_ref().zip(self.groups()) {
             queue.retire();
-            handover::forget(groups, group_of(queue.id), Some(queue.segments()));
+            if let Some(replica) = queue.replica() {
+                handover::forget(groups, replica.group(), Some(queue.segments()));
+            }
         }
     }
 

@@ -173,6 +173,7 @@ impl<'a> Said<'a> {
 mod tests {
     use super::*;
     use crate::node::{Lifetime, NodeId};
+    use crate::queue::Epoch;
     use model::QueueId;
 
     fn settings(arguments: Table, policy: Table) -> QueueSettings {
@@ -185,6 +186,7 @@ mod tests {
             home: NodeId::FIRST,
             founders: Arc::default(),
             changed: Arc::default(),
+            epoch: Epoch::default(),
             auto_delete: false,
             arguments: Arc::new(arguments),
         };

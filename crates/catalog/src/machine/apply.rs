@@ -4,8 +4,8 @@ use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::node::{Incarnation, Joined, Membership, Node, NodeId};
 use crate::{
-    DeclaredExchange, Destination, Effect, Exchange, Member, Name, NamedBinding, Permission, Queue, Quota,
-    QuotaOf, Record, TopicPermission, User, Vhost,
+    DeclaredExchange, Destination, Effect, Exchange, Name, NamedBinding, Permission, Queue, Quota, QuotaOf,
+    Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use std::sync::Arc;
@@ -60,7 +60,17 @@ impl<R> Catalog<R> {
                 }
             }
             Record::QueueDeclared(queue) => self.take_queue(queue, effects),
-            Record::MembersChanged { id, changed } => self.take_members(*id, changed, effects),
+            Record::MembersChanged { id, changed } => {
+                if let Some(known) = self.queues.get(id) {
+                    let changed = changed.clone();
+                    let queue = Queue {
+                        changed,
+                        ..(**known).clone()
+                    };
+                    self.take_changed(&Arc::new(queue), effects);
+                }
+            }
+            Record::QueueChanged(queue) => self.take_changed(queue, effects),
             Record::QueueDoomed { id, .. } => {
                 self.view.doomed.insert(*id);
             }
@@ -212,19 +222,17 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn take_members(&mut self, id: QueueId, changed: &Arc<[Member]>, effects: &mut Vec<Effect<R>>) {
-        let Some(known) = self.queues.get(&id) else { return };
-        let queue = Arc::new(Queue {
-            changed: changed.clone(),
-            ..(**known).clone()
-        });
-        self.forget_copies(&known.clone());
-        self.count_copies(&queue);
-        self.queues.insert(id, queue.clone());
+    fn take_changed(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
+        let Some(known) = self.queues.get(&queue.id).cloned() else {
+            return;
+        };
+        self.forget_index(&known);
+        self.index(queue);
+        self.queues.insert(queue.id, queue.clone());
         if let Some(vhost) = self.vhost_mut(&queue.vhost) {
             vhost.replace_queue(queue.clone());
         }
-        effects.push(Effect::FollowMembers(queue));
+        effects.push(Effect::FollowMembers(queue.clone()));
     }
 
     fn take_queue_deleted(&mut self, id: QueueId, effects: &mut Vec<Effect<R>>) {
@@ -243,7 +251,12 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn forget_copies(&mut self, queue: &Queue) {
+    /// The opposite of [`Catalog::index`].
+    fn forget_index(&mut self, queue: &Queue) {
+        if let Some(count) = self.homes.get_mut(&queue.home) {
+            *count -= 1;
+        }
+        self.transient.remove(&(queue.lifetime, queue.id));
         for node in queue.places() {
             if let Some(count) = self.copies.get_mut(&node) {
                 *count -= 1;
@@ -253,13 +266,9 @@ impl<R> Catalog<R> {
 
     fn forget_queue(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
         if let Some(known) = self.queues.remove(&queue.id) {
-            if let Some(count) = self.homes.get_mut(&queue.home) {
-                *count -= 1;
-            }
-            self.forget_copies(&known);
+            self.forget_index(&known);
         }
         self.view.doomed.remove(&queue.id);
-        self.transient.remove(&(queue.lifetime, queue.id));
         effects.push(Effect::StopQueue(queue.clone()));
     }
 

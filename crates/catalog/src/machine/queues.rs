@@ -5,8 +5,8 @@ use crate::node::{Incarnation, Lifetime, Node, NodeConnection, NodeId};
 use crate::queue::server_name;
 use crate::request::strip;
 use crate::{
-    Answer, DeclareQueue, DeclaredExchange, Destination, Name, Queue, QueueKind, Quota, Record, Refusal,
-    arguments,
+    Answer, DeclareQueue, DeclaredExchange, Destination, Epoch, Name, Queue, QueueKind, Quota, Record,
+    Refusal, arguments,
 };
 use model::QueueId;
 use std::sync::Arc;
@@ -66,6 +66,7 @@ impl<R> Catalog<R> {
             home,
             founders: members,
             changed: Arc::default(),
+            epoch: Epoch::default(),
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
         });
@@ -123,6 +124,7 @@ impl<R> Catalog<R> {
             home,
             founders: Arc::default(),
             changed: Arc::default(),
+            epoch: Epoch::default(),
             auto_delete: false,
             arguments: exchange.arguments.clone(),
         };

@@ -39,6 +39,7 @@ mod tag {
     pub const NODE_FORGOTTEN: u8 = 28;
     pub const NODE_DRAINED: u8 = 29;
     pub const MEMBERS_CHANGED: u8 = 30;
+    pub const QUEUE_CHANGED: u8 = 31;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -63,11 +64,12 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.byte((*durable).into());
         }
         Record::QueueDeclared(queue) => {
-            out.tag(tag::QUEUE_DECLARED).queue(queue);
-            // Records of earlier builds end here.
-            if !queue.changed.is_empty() {
-                out.members(&queue.changed);
-            }
+            out.byte(tag::QUEUE_DECLARED);
+            out.queue_with_members(queue);
+        }
+        Record::QueueChanged(queue) => {
+            out.byte(tag::QUEUE_CHANGED);
+            out.queue_with_members(queue);
         }
         Record::MembersChanged { id, changed } => {
             out.tag(tag::MEMBERS_CHANGED).number(id.0);
@@ -189,6 +191,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             durable: reader.flag()?,
         },
         tag::QUEUE_DECLARED => Record::QueueDeclared(reader.queue_with_members()?),
+        tag::QUEUE_CHANGED => Record::QueueChanged(reader.queue_with_members()?),
         tag::MEMBERS_CHANGED => Record::MembersChanged {
             id: QueueId(reader.number()?),
             changed: reader.members()?,
