@@ -47,6 +47,63 @@ impl Queue {
         self.founders.len() > 1 || !self.changed.is_empty()
     }
 
+    /// True if a policy may say that several nodes are to have it.
+    pub fn is_mirrorable(&self) -> bool {
+        self.kind == QueueKind::Classic && !self.is_exclusive()
+    }
+
+    /// The same queue, which exactly these nodes have. Of several of them the node that it was on is one, if it has not been of
+    /// several before.
+    pub(crate) fn of_members(&self, nodes: &[NodeId]) -> Self {
+        let mut queue = self.clone();
+        if queue.founders.is_empty() {
+            queue.founders = [self.home].into();
+        }
+        let leaving = queue
+            .members()
+            .map(|it| it.node)
+            .filter(|node| !nodes.contains(node));
+        let leaving: Vec<NodeId> = leaving.collect();
+        for node in nodes {
+            if queue.member(*node).is_none() {
+                queue = queue.with_member(*node, true);
+            }
+        }
+        for node in leaving {
+            queue = queue.with_member(node, false);
+        }
+        queue
+    }
+
+    /// The queue as it was when its home was the last member of the group that it was last.
+    #[must_use]
+    pub fn before(&self) -> Self {
+        Self {
+            founders: [self.home].into(),
+            changed: Arc::default(),
+            epoch: Epoch {
+                number: self.epoch.number.saturating_sub(1),
+                ..self.epoch
+            },
+            ..self.clone()
+        }
+    }
+
+    /// The same queue, which is on this node alone again. Terms up to this one have been.
+    pub(crate) fn of_one(&self, home: NodeId, lifetime: Lifetime, behind: u64) -> Self {
+        Self {
+            home,
+            lifetime,
+            founders: Arc::default(),
+            changed: Arc::default(),
+            epoch: Epoch {
+                number: self.epoch.number.saturating_add(1),
+                behind: behind.max(self.epoch.behind),
+            },
+            ..self.clone()
+        }
+    }
+
     /// True if several nodes can have it.
     pub fn is_replicated(&self) -> bool {
         !self.founders.is_empty()
@@ -61,7 +118,7 @@ impl Queue {
     }
 
     /// The nodes that have it, be it alone.
-    pub(crate) fn places(&self) -> impl Iterator<Item = NodeId> + '_ {
+    pub fn places(&self) -> impl Iterator<Item = NodeId> + '_ {
         let alone = (!self.is_shared()).then_some(self.home);
         let members = self.members().filter(|_| self.is_shared());
         members.map(|it| it.node).chain(alone)

@@ -207,6 +207,12 @@ pub enum Request {
         nodes: Vec<NodeId>,
         size: usize,
     },
+    /// Exactly these nodes are to have copies of a classic queue, that which it is on among them if it is on one alone. Answered
+    /// with the queue as it is then.
+    Mirror { id: QueueId, nodes: Vec<NodeId> },
+    /// A classic queue of which no node but this one has a copy is to be that node's own again. Terms up to this one have been.
+    /// Answered with the queue as it is then.
+    Unmirror { id: QueueId, node: NodeId, behind: u64 },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

@@ -167,6 +167,15 @@ fn object() -> impl Strategy<Value = Request> {
             nodes,
             size,
         }),
+        (any::<u64>(), homes()).prop_map(|(id, nodes)| Request::Mirror {
+            id: QueueId(id),
+            nodes,
+        }),
+        (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(id, node, behind)| Request::Unmirror {
+            id: QueueId(id),
+            node: NodeId(node),
+            behind,
+        }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),
             at_most

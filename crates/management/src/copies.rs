@@ -8,20 +8,48 @@ use std::sync::Arc;
 
 /// All queues that several nodes have.
 pub fn shared<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
-    replicated(call).filter(|queue| queue.is_shared())
+    all(call).filter(|queue| queue.is_shared())
 }
 
-/// All queues that several nodes can have.
-pub fn replicated<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
-    let queues = call.view.vhosts().flat_map(|vhost| vhost.queues());
-    queues.filter(|queue| queue.is_replicated())
+/// All quorum queues.
+pub fn quorum<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
+    all(call).filter(|queue| queue.kind == QueueKind::Quorum)
 }
 
-/// Adds what RabbitMQ tells of a quorum queue beside what it tells of every queue.
+fn all<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
+    call.view.vhosts().flat_map(|vhost| vhost.queues())
+}
+
+/// Adds what RabbitMQ tells of a queue that several nodes can have beside what it tells of every queue.
 pub fn describe(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
-    if queue.kind != QueueKind::Quorum {
-        return;
+    match queue.kind {
+        QueueKind::Quorum => describe_quorum(call, queue, map),
+        _ if queue.is_shared() => describe_mirrors(call, queue, map),
+        _ => {}
     }
+}
+
+/// As RabbitMQ 3 told of mirrors: those that run, those of them that have everything, and those that would have it once they
+/// run. Who has everything has a vote.
+fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
+    let Some(standing) = call.api.broker.shared_standing(queue) else {
+        return;
+    };
+    let leads = |node: NodeId| standing.leader == Some(node);
+    let votes = |node: NodeId| standing.voters.iter().any(|(it, _)| *it == node);
+    let mirrors = || standing.members.iter().filter(|(node, _)| !leads(*node));
+    let names = |of: &dyn Fn(&(NodeId, bool)) -> bool| -> Value {
+        let named = mirrors().filter(|it| of(it));
+        named.map(|(node, _)| call.view.node_name(*node)).collect()
+    };
+    map.insert("slave_nodes".into(), names(&|(_, runs)| *runs));
+    let has_all = names(&|(node, runs)| *runs && votes(*node));
+    map.insert("synchronised_slave_nodes".into(), has_all);
+    map.insert("recoverable_slaves".into(), names(&|(node, _)| votes(*node)));
+}
+
+/// Adds what RabbitMQ tells of a quorum queue.
+fn describe_quorum(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
     let name = |node: NodeId| call.view.node_name(node);
     let (leader, members) = match call.api.broker.shared_standing(queue) {
         Some(standing) => (standing.leader, standing.members),

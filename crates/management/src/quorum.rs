@@ -3,7 +3,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::copies::{replicated, shared};
+use crate::copies::quorum;
 use crate::others::{self, Question};
 use crate::queues::{find, from_its_node};
 use crate::refusal::{Refusal, need};
@@ -135,7 +135,7 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let node = named(call)?;
     match queue.kind {
-        _ if queue.is_shared() => change(call, queue, node, false),
+        QueueKind::Quorum if queue.is_shared() => change(call, queue, node, false),
         QueueKind::Quorum => Ok(unavailable("last_node")),
         _ => Ok(unavailable(CLASSIC)),
     }
@@ -175,7 +175,7 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
     let (vhosts, names) = (vhosts?, names?);
-    for queue in replicated(call) {
+    for queue in quorum(call) {
         let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name);
         let grows = !only_even || queue.members().count().is_multiple_of(2);
         if fits && grows && queue.member(node).is_none() {
@@ -188,7 +188,7 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// Every queue goes on without its member on this node, if it has others.
 fn shrink(call: &Call<'_>) -> Result<Reply, Refusal> {
     let node = member_of(call, call.part("node")).ok_or(Refusal::NotFound)?;
-    for queue in shared(call) {
+    for queue in quorum(call).filter(|queue| queue.is_shared()) {
         if queue.member(node).is_some() && queue.members().count() > 1 {
             change(call, queue, node, false)?;
         }

@@ -26,7 +26,7 @@ use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
-use crate::queues::{Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue};
+use crate::queues::{Alone, Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Placing, Sharing, Topology};
 use catalog::{Record, View};
@@ -402,18 +402,26 @@ impl Existing for Broker {
             Handle::Shared(shared) => shared.known.clone(),
             _ => return None,
         };
-        let members = known.members();
+        let settings = self.view().settings(&known);
+        let is_alone = !known.is_shared();
         Some(SharedQueue {
             home: node_id(known.home)?,
-            members: members.filter_map(|it| node_id(it.node)).collect(),
-            settings: self.view().settings(&known),
-            leader: self.replica(id).and_then(|queue| queue.replica()?.leader()),
+            members: known.places().filter_map(node_id).collect(),
+            settings: match is_alone {
+                true => settings,
+                false => settings.of_several(),
+            },
+            leader: self.replica(id).and_then(|queue| queue.leader()),
+            numbers: known.is_mirrorable().then(|| Alone {
+                behind: is_alone.then_some(known.epoch.behind),
+            }),
         })
     }
 
     fn replica(&self, id: QueueId) -> Option<Arc<Queue>> {
         let copy = self.queues.copy(id)?;
-        (copy.replica().is_some() && !copy.is_retired()).then_some(copy)
+        let has_terms = copy.replica().is_some() || copy.own_term().is_some();
+        (has_terms && !copy.is_retired()).then_some(copy)
     }
 
     fn nodes(&self) -> Vec<crate::groups::NodeId> {

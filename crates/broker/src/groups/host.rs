@@ -92,10 +92,10 @@ impl<M: Replicated> ReplicatedHost<M> {
         self.term().is_some()
     }
 
-    /// In which term its machine decides, if it does.
+    /// In which term its machine decides, if it does. One that is handed back decides nothing more.
     pub fn term(&self) -> Option<u64> {
         match &self.state {
-            State::Turned(host) => host.journal.term(),
+            State::Turned(host) if self.back.is_none() => host.journal.term(),
             _ => None,
         }
     }

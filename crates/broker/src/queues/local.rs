@@ -11,6 +11,7 @@ use super::status::{Published, Status};
 use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
+use crate::groups::NodeId;
 use crate::groups::handle::Requests;
 use crate::node::Node;
 use crate::node::ends::{Ends, Reply};
@@ -36,6 +37,24 @@ const TURNS: usize = 16;
 /// The host of a queue's machine, of whatever kind.
 pub(super) type BoxedHost = Box<dyn QueueHost>;
 
+/// In which term a node decides of a queue that others have had before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnTerm {
+    /// Behind all terms in which others may have decided, and in which this node has in earlier runs.
+    pub term: u64,
+    /// This node.
+    pub node: NodeId,
+    /// A group has handed the queue back in this run: nodes have something of it that is to be heard of before anything else.
+    pub is_handed_back: bool,
+}
+
+/// What operators see of a queue for as long as it is here, whatever turns it.
+#[derive(Default)]
+struct Told {
+    counts: Arc<MessageCounts>,
+    consumers: Arc<Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>>,
+}
+
 /// A queue of this node.
 pub struct Queue {
     /// Its id, and its journal's.
@@ -54,12 +73,14 @@ pub struct Queue {
     host: Mutex<BoxedHost>,
     /// It turns the queue in the place of the host, if several nodes have the queue.
     replica: OnceLock<Replica>,
+    /// In which term this node decides, if others have had the queue before it was this node's own again.
+    own: OnceLock<OwnTerm>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     /// Who takes what those ask who still know the queue as this node's. Set under the mailbox's lock.
     heir: OnceLock<Arc<dyn Heir>>,
     status: Published,
-    counts: MessageCounts,
+    counts: Arc<MessageCounts>,
     /// What it lost, once it has lost something.
     losses: OnceLock<Box<LossCounts>>,
     /// The sum of that.
@@ -70,7 +91,7 @@ pub struct Queue {
     /// When somebody who watches looked at it last, in milliseconds since the Unix epoch; 0 if nobody did.
     looked_at: AtomicU64,
     /// For operators; by id, which is the order in which they came.
-    consumers: Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>,
+    consumers: Arc<Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>>,
     /// The number of the first message that came after the start.
     first_seq: u64,
     holding: Holding,
@@ -93,6 +114,28 @@ impl Queue {
         node: Arc<Node>,
         events: Arc<dyn QueueEvents>,
     ) -> Arc<Self> {
+        Self::counting_in(known, made, host, (node, events), Told::default())
+    }
+
+    /// The queue goes on with this host, in the place of what turned it before: operators see no other one.
+    pub fn succeeded_by(&self, known: &catalog::Queue, host: Box<dyn QueueHost>) -> Arc<Self> {
+        let told = Told {
+            counts: self.counts.clone(),
+            consumers: self.consumers.clone(),
+        };
+        let around = (self.node.clone(), self.events.clone());
+        let queue = Self::counting_in(known, self.made, host, around, told);
+        queue.compares.store(self.compares(), Ordering::Relaxed);
+        queue
+    }
+
+    fn counting_in(
+        known: &catalog::Queue,
+        made: &'static dyn QueueType,
+        host: Box<dyn QueueHost>,
+        (node, events): (Arc<Node>, Arc<dyn QueueEvents>),
+        Told { counts, consumers }: Told,
+    ) -> Arc<Self> {
         let queue = Arc::new(Self {
             first_seq: host.turned().status.next_seq,
             segments: host.segments().unwrap_or(segment_owner(known.id)),
@@ -104,17 +147,18 @@ impl Queue {
             vhost: known.vhost.clone(),
             host: Mutex::new(host),
             replica: OnceLock::new(),
+            own: OnceLock::new(),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             heir: OnceLock::new(),
             status: Published::default(),
-            counts: MessageCounts::default(),
+            counts,
             losses: OnceLock::new(),
             lost: AtomicU64::new(0),
             probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
             looked_at: AtomicU64::new(0),
-            consumers: Mutex::default(),
+            consumers,
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
             compares: AtomicBool::new(false),
@@ -136,6 +180,32 @@ impl Queue {
     /// What turns it, if several nodes have it.
     pub fn replica(&self) -> Option<&Replica> {
         self.replica.get()
+    }
+
+    /// Others have had the queue before. Once.
+    pub fn decides_in(&self, own: OwnTerm) {
+        let _ = self.own.set(own);
+    }
+
+    /// See [`Queue::decides_in`]. `None` if several nodes have it, or nobody else has had it.
+    pub fn own_term(&self) -> Option<OwnTerm> {
+        self.own.get().copied().filter(|_| self.replica().is_none())
+    }
+
+    /// In which term this node decides, if it does and there are terms.
+    pub fn term(&self) -> Option<u64> {
+        match self.replica() {
+            Some(replica) => replica.term(),
+            None => self.own.get().map(|own| own.term),
+        }
+    }
+
+    /// Who decides, as far as this node knows, if there are terms.
+    pub fn leader(&self) -> Option<NodeId> {
+        match self.replica() {
+            Some(replica) => replica.leader(),
+            None => self.own.get().map(|own| own.node),
+        }
     }
 
     /// True if this node decides what becomes of it.

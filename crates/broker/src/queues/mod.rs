@@ -21,15 +21,15 @@ mod work;
 
 pub use events::{DeadLetters, QueueEvents};
 pub use handle::{Handle, Shared};
-pub use handover::Heir;
+pub use handover::{Heir, taken_back};
 pub use host::QueueHost;
 pub use journal::QueueJournal;
 pub use kinds::{JournalOf, QueueType, queue_type};
-pub use local::Queue;
+pub use local::{OwnTerm, Queue};
 pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
 pub use replay::{Missing, Replaying};
 pub use replica::{Follower, Machinery, Replica, group_of, queue_of};
 pub use status::Status;
-pub use work::{Envelope, Existing, SharedQueue, Work, WorkLinks};
+pub use work::{Alone, Envelope, Existing, SharedQueue, Work, WorkLinks};

@@ -46,8 +46,8 @@ pub trait Peers: Debug + Send + Sync {
     fn shared(&self, _queue: QueueId) {}
 
     /// Several nodes have a queue from now on, with these settings, that was this node's own and had these clients. What is
-    /// asked of it from now on is asked the way of [`Peers::follow`].
-    fn adopt(&self, _queue: QueueId, _settings: &QueueSettings, _own: Vec<OwnConsumer<Ends>>) {}
+    /// asked of it from now on is asked the way of [`Peers::follow`]. The flag says whether it may be on one node alone again.
+    fn adopt(&self, _queue: QueueId, _settings: (&QueueSettings, bool), _own: Vec<OwnConsumer<Ends>>) {}
 
     /// This start of this node, as addresses for direct replies name it; `None` if nobody else answers its clients.
     fn own(&self) -> Option<Incarnation> {

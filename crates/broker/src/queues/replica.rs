@@ -4,6 +4,7 @@
 use super::local::Actions;
 use super::{Handle, Queue};
 use crate::groups::handle::Requests;
+use crate::groups::handover::Successor;
 use crate::groups::{Act, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
@@ -158,6 +159,12 @@ impl Replica {
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.hosted.segments()
+    }
+
+    /// Hands the queue back to this node's own journal of this name: see [`Hosted::hand_back`]. From now on the member decides
+    /// nothing.
+    pub fn hand_back(&self, journal: JournalId, successor: Arc<dyn Successor>) {
+        self.hosted.hand_back(journal, successor);
     }
 
     /// The member is given up.

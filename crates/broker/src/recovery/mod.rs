@@ -308,6 +308,9 @@ fn restore_queues(
         if known.is_shared() && !copies.has_own(topology, known, &replayed) {
             continue;
         }
+        if copies.returns(topology, known, &replayed) {
+            continue;
+        }
         let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {
             queues.insert(topology.away(known));
             continue;

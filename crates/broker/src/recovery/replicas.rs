@@ -2,13 +2,14 @@
 
 use super::replay::Queues;
 use crate::groups::handover::InCharge;
-use crate::groups::{Found, NotOpened, handover, read_together};
+use crate::groups::{Found, NodeGroups, NotOpened, handover, read_together};
 use crate::queues::{JournalOf, group_of, queue_of, queue_type};
 use crate::topology::{StartingReplica, Topology};
 use catalog::Member;
 use cluster::GroupId;
 use model::QueueId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use storage::JournalId;
 
 /// What the log has of groups other than the catalog's, by their numbers, and of which queues it can't be read whether they were
 /// handed over to one.
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 pub(super) struct Copies {
     pub found: BTreeMap<u64, Found>,
     unclear: BTreeMap<QueueId, NotOpened>,
+    /// Queues that are this node's own, as the catalog says, and that their groups have not handed back.
+    returning: BTreeSet<QueueId>,
 }
 
 impl Copies {
@@ -23,7 +26,7 @@ impl Copies {
     pub fn of(found: BTreeMap<u64, Found>) -> Self {
         Self {
             found,
-            unclear: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -39,21 +42,57 @@ impl Copies {
         let Some(me) = me.filter(began_here) else {
             return false;
         };
-        let (id, group) = (JournalOf::Queue(made, known.id).id(), group_of(known));
-        let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
-        match whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log) {
-            Ok(InCharge::Neither) if me.is_gone || me.life > 0 => false,
-            Ok(InCharge::Own(_) | InCharge::Neither) => {
-                if self.found.remove(&group.0).is_some() {
-                    handover::forget(groups, group, None);
-                }
+        let id = JournalOf::Queue(made, known.id).id();
+        match self.in_charge(groups, id, known, replayed) {
+            Some(InCharge::Neither) if me.is_gone || me.life > 0 => false,
+            Some(InCharge::Own(_) | InCharge::Neither) => {
+                self.forget(groups, group_of(known));
                 true
             }
-            Ok(InCharge::Group) => false,
-            Err(why) => {
-                self.unclear.insert(known.id, why);
+            Some(InCharge::Group) | None => false,
+        }
+    }
+
+    /// True if a queue that is this node's own again, as the catalog says, has not been handed back before the last life ended, or
+    /// it is not clear.
+    pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
+        if known.is_shared() || known.epoch.number == 0 || !topology.is_here(known) {
+            return false;
+        }
+        let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
+            return false;
+        };
+        let (id, before) = (JournalOf::Queue(made, known.id).id(), known.before());
+        let returns = match self.in_charge(groups, id, &before, replayed) {
+            Some(InCharge::Own(_) | InCharge::Neither) => {
+                self.forget(groups, group_of(&before));
                 false
             }
+            Some(InCharge::Group) | None => true,
+        };
+        if returns {
+            self.returning.insert(known.id);
+        }
+        returns
+    }
+
+    fn in_charge(
+        &mut self,
+        groups: &NodeGroups,
+        id: JournalId,
+        known: &catalog::Queue,
+        replayed: &Queues,
+    ) -> Option<InCharge> {
+        let group = group_of(known);
+        let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
+        let in_charge = whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log);
+        in_charge.map_err(|why| self.unclear.insert(known.id, why)).ok()
+    }
+
+    /// Of this group nothing counts.
+    fn forget(&mut self, groups: &NodeGroups, group: GroupId) {
+        if self.found.remove(&group.0).is_some() {
+            handover::forget(groups, group, None);
         }
     }
 }
@@ -63,17 +102,21 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
     let Copies {
         mut found,
         mut unclear,
+        returning,
     } = copies;
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     let (mut queues, mut starting) = (Vec::new(), Vec::<StartingReplica>::new());
-    for known in all.filter(|known| known.is_shared() && !topology.has_handle(known.id)) {
-        let group = group_of(known);
+    let is_of_group = |known: &catalog::Queue| known.is_shared() || returning.contains(&known.id);
+    for known in all.filter(|known| is_of_group(known) && !topology.has_handle(known.id)) {
+        let before = (!known.is_shared()).then(|| known.before());
+        let is_member_of = before.as_ref().unwrap_or(known);
+        let group = group_of(is_member_of);
         let of_group = found.remove(&group.0);
         let (had_any, settings) = (of_group.is_some(), view.settings(known));
         let begun = match unclear.remove(&known.id) {
             Some(why) => Some((0, Err(why))),
-            None => topology.begin_replica(known, settings.clone(), of_group.unwrap_or_default()),
+            None => topology.begin_replica(is_member_of, settings.clone(), of_group.unwrap_or_default()),
         };
         if had_any && begun.is_none() {
             forget(topology, group.0);

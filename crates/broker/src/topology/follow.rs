@@ -85,6 +85,9 @@ impl Topology {
                                 .into_iter()
                                 .for_each(|vhost| warn_of_fallbacks(vhost, &known));
                             drop(self.start_queue(&known, made, view.settings(&known), None));
+                            if self.groups().is_some() && self.is_mirrored(view, &known) {
+                                self.is_unsettled(known.id);
+                            }
                         }
                         None => {
                             let _reaching = self.reaching();
@@ -139,6 +142,9 @@ impl Topology {
             queue.compare();
         }
         self.share_memory(&queue);
+        if known.epoch.behind > 0 {
+            queue.decides_in(self.own_term(known, false));
+        }
         match is_new {
             true if settings.expires_ms.is_some() => queue.submit(QueueRequest::Use { reply: None }),
             true => {}
@@ -181,7 +187,7 @@ impl Topology {
     }
 
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
-    fn stop_queue(&self, queue: &Arc<Queue>) {
+    pub(super) fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
         let segments = queue.segments();
         if !queue.durable {

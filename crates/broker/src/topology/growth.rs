@@ -119,10 +119,20 @@ impl Topology {
         // Held by whoever ends its growth.
         let mut growing = self.growing();
         match self.registry.get(known.id) {
-            Some(Handle::Here(queue)) => self.note_growing(&mut growing, known, &queue),
-            Some(Handle::Shared(_)) => {
+            Some(Handle::Here(queue)) if known.is_shared() => {
+                self.note_growing(&mut growing, known, &queue);
+            }
+            Some(Handle::Here(_)) => {}
+            Some(Handle::Shared(shared)) => {
+                let own = shared.replica.as_ref().filter(|queue| queue.own_term().is_some());
+                if let Some(queue) = own.filter(|_| known.is_shared()) {
+                    self.note_growing(&mut growing, known, queue);
+                }
                 self.registry
                     .change(known.id, |shared| shared.known = known.clone());
+            }
+            Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) if !known.is_shared() => {
+                self.registry.replace(self.away(known));
             }
             Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {
                 let peers = self.peers.get();
@@ -204,9 +214,8 @@ impl Topology {
         };
         it.growth = Some(growth.clone());
         drop(growing);
-        // The terms of its sessions, which other nodes have seen, are this node's starts.
-        let started = self.groups().map_or(1, |groups| groups.me().1);
-        queue.hand_over(identity, started, growth);
+        // Its sessions had this one, which other nodes have seen.
+        queue.hand_over(identity, self.home_term(known), growth);
     }
 
     /// The group has the contents: this node's member begins, and takes what clients have asked meanwhile.
@@ -218,7 +227,11 @@ impl Topology {
     ) {
         let settings = self.view().settings(known);
         if let Some(peers) = self.peers.get() {
-            peers.adopt(queue.id, &settings, queue.own_consumers());
+            peers.adopt(
+                queue.id,
+                (&settings, known.is_mirrorable()),
+                queue.own_consumers(),
+            );
         }
         let is_open = match self.open_grown(known, queue, &settings, contents) {
             Ok(replica) => {

@@ -12,10 +12,12 @@ mod growth;
 mod happenings;
 mod journal;
 mod load;
+mod mirrors;
 mod places;
 pub(crate) mod policies;
 mod reconciliation;
 mod replicas;
+mod retreat;
 mod shared;
 
 pub(crate) use decision::{Answered, Decision, no_answer};
@@ -45,8 +47,10 @@ use growth::Growing;
 use happenings::Watch;
 use journal::CatalogJournal;
 use load::Load;
+use mirrors::Mirroring;
 use model::{Index, QueueId};
 use reconciliation::Reconciling;
+use retreat::Retreat;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
@@ -137,6 +141,9 @@ pub struct Topology {
     /// What the node is told about where queues are to be.
     placing: OnceLock<Placing>,
     reconciling: Mutex<Reconciling>,
+    mirroring: Mirroring,
+    /// Queues of several nodes that are to be this node's own again.
+    retreating: Mutex<BTreeMap<QueueId, Arc<Retreat>>>,
     /// Held by whoever finds out that a node can be reached, or not, until the handles say so.
     reaching: Mutex<()>,
 }
@@ -166,6 +173,8 @@ impl Topology {
             growing: Mutex::default(),
             placing: OnceLock::new(),
             reconciling: Mutex::default(),
+            mirroring: Mirroring::default(),
+            retreating: Mutex::default(),
             reaching: Mutex::default(),
             registry,
             node,

@@ -54,6 +54,9 @@ impl Topology {
         // If it is gone, one of the same name starts without policies.
         let Some(vhost) = view.vhost(vhost) else { return };
         for known in ruled_anew(vhost, &before) {
+            if known.is_mirrorable() && self.groups().is_some() {
+                self.is_unsettled(known.id);
+            }
             // Those of other nodes follow there.
             if let Some(queue) = self.registry.copy(known.id) {
                 warn_of_fallbacks(vhost, known);

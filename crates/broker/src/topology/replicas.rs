@@ -171,6 +171,7 @@ impl Topology {
     /// A tick of the clock: this node begins and gives up copies as it is to have them, and groups that it leads get the members
     /// that they are to have, one change after the other. Nobody else does any of that.
     pub(crate) fn settle(&self) {
+        self.look_for_mirrors();
         let due = std::mem::take(&mut *self.unsettled());
         let left = due.into_iter().filter(|id| !self.is_settled(*id));
         let left: Vec<QueueId> = left.collect();
@@ -179,9 +180,21 @@ impl Topology {
 
     /// Does what this node can do now for a queue to have the members that it is to have. True if nothing is left to do here.
     fn is_settled(&self, id: QueueId) -> bool {
+        let has_mirrors = self.has_mirrors(id);
+        self.has_members(id) && has_mirrors
+    }
+
+    fn has_members(&self, id: QueueId) -> bool {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
             return self.has_grown(id);
         };
+        let is_own = |queue: &Arc<Queue>| queue.own_term().is_some();
+        if shared.replica.as_ref().is_some_and(is_own) {
+            return self.has_grown(id);
+        }
+        if !shared.known.is_shared() && self.is_here(&shared.known) {
+            return self.has_retreated(&shared);
+        }
         let wanted = shared.known.member(self.own_node());
         let Some(queue) = &shared.replica else {
             if let Some(wanted) = wanted.filter(|it| shared.damaged != Some(it.life)) {
@@ -261,6 +274,10 @@ impl Topology {
     pub(super) fn stop_shared(&self, shared: &Shared) {
         if let Some(remote) = &shared.remote {
             remote.deleted(shared.known.id);
+        }
+        self.retreats_no_more(shared.known.id);
+        if let Some(queue) = shared.replica.as_ref().filter(|queue| queue.own_term().is_some()) {
+            return self.stop_queue(queue);
         }
         if let Some((queue, groups)) = shared.replica.as_ref().zip(self.groups()) {
             queue.retire();

@@ -170,6 +170,10 @@ impl Topology {
                 .collect()
         };
         let (gone, known) = (all(now), all(&before));
+        let is_as_before = |queue: &Arc<catalog::Queue>| {
+            let before = before.queue(&queue.vhost, &queue.name);
+            before.is_none_or(|before| Arc::ptr_eq(before, queue) || before == queue)
+        };
         let mut orders = Orders::default();
         for queue in before.vhosts().flat_map(|vhost| vhost.all_queues()) {
             if !gone.contains(&queue.id) {
@@ -179,7 +183,9 @@ impl Topology {
         for queue in now.vhosts().flat_map(|vhost| vhost.all_queues()) {
             match known.contains(&queue.id) {
                 false => orders.take(Effect::<()>::StartQueue(queue.clone())),
-                true if queue.is_shared() => orders.take(Effect::<()>::FollowMembers(queue.clone())),
+                true if queue.is_shared() || !is_as_before(queue) => {
+                    orders.take(Effect::<()>::FollowMembers(queue.clone()))
+                }
                 true => {}
             }
         }

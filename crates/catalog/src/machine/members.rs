@@ -1,13 +1,19 @@
 //! Which nodes have the copies of a queue.
 
 use super::{Catalog, Turn};
-use crate::node::{Node, NodeId};
+use crate::node::{Incarnation, Lifetime, Node, NodeId};
 use crate::{Answer, Queue, QueueKind, Record, Refusal};
 use model::QueueId;
 use std::sync::Arc;
 
 /// So many nodes have a new queue if nobody says anything else, as far as there are so many (RabbitMQ's `quorum_cluster_size`).
 const USUAL_SIZE: usize = 3;
+
+fn refused(reason: &str) -> Refusal {
+    Refusal::Internal {
+        reason: reason.into(),
+    }
+}
 
 impl<R> Catalog<R> {
     /// Who has a new queue whose first member is on this node: so many nodes, or as many as there are. Those that run and take
@@ -63,9 +69,9 @@ impl<R> Catalog<R> {
 
     fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
         let known = self.queues.get(&id).filter(|queue| queue.is_replicated());
-        known.cloned().ok_or_else(|| Refusal::Internal {
-            reason: "there is no such queue that several nodes can have".into(),
-        })
+        known
+            .cloned()
+            .ok_or_else(|| refused("there is no such queue that several nodes can have"))
     }
 
     /// A queue that began on one node is one that several nodes have from the first other one on.
@@ -89,14 +95,12 @@ impl<R> Catalog<R> {
             .get(&node)
             .is_some_and(|known| known.joined().is_some());
         if is_member && !is_there {
-            return Err(Refusal::Internal {
-                reason: "there is no such node in the cluster".into(),
-            });
+            return Err(refused("there is no such node in the cluster"));
         }
         if !is_member && queue.members().count() == 1 {
-            return Err(Refusal::Internal {
-                reason: "the last member of a queue cannot be removed: delete the queue".into(),
-            });
+            return Err(refused(
+                "the last member of a queue cannot be removed: delete the queue",
+            ));
         }
         Ok(Answer::Queue(self.set_member(&queue, node, is_member, turn)))
     }
@@ -109,6 +113,99 @@ impl<R> Catalog<R> {
         };
         self.record(record, turn);
         Arc::new(changed)
+    }
+
+    fn mirrorable_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
+        let known = self.queues.get(&id).filter(|queue| queue.is_mirrorable());
+        known
+            .cloned()
+            .ok_or_else(|| refused("there is no such queue that a policy mirrors"))
+    }
+
+    /// # Errors
+    /// There is no such queue, or one of the nodes is not of the cluster.
+    pub(super) fn mirror(
+        &mut self,
+        id: QueueId,
+        nodes: &[NodeId],
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let queue = self.mirrorable_queue(id)?;
+        let is_there = |node: &NodeId| {
+            let known = self.view.nodes.get(node);
+            known.is_some_and(|known| known.joined().is_some())
+        };
+        if nodes.is_empty() || !nodes.iter().all(is_there) {
+            return Err(refused("there is no such node in the cluster"));
+        }
+        let has = |node: &NodeId| queue.places().any(|it| it == *node);
+        if nodes.iter().all(has) && queue.places().all(|node| nodes.contains(&node)) {
+            return Ok(Answer::Queue(queue));
+        }
+        if !queue.is_shared() && !nodes.contains(&queue.home) {
+            // First somebody else has it.
+            return Err(refused("the node that the queue is on is not among them"));
+        }
+        let changed = Arc::new(queue.of_members(nodes));
+        self.record(Record::QueueChanged(changed.clone()), turn);
+        Ok(Answer::Queue(changed))
+    }
+
+    /// # Errors
+    /// There is no such queue, it is of another epoch, or others have copies.
+    pub(super) fn unmirror(
+        &mut self,
+        id: QueueId,
+        node: NodeId,
+        behind: u64,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let queue = self.mirrorable_queue(id)?;
+        if !queue.is_shared() {
+            return Ok(Answer::Queue(queue));
+        }
+        if queue.members().any(|member| member.node != node) {
+            return Err(refused("others have copies of the queue"));
+        }
+        if queue.epoch.number == u16::MAX {
+            return Err(refused("the queue has been of several nodes too often"));
+        }
+        let lifetime = match queue.lifetime {
+            Lifetime::Incarnation(_) => Lifetime::Incarnation(self.run_of_node(node)),
+            other => other,
+        };
+        let changed = Arc::new(queue.of_one(node, lifetime, behind));
+        self.record(Record::QueueChanged(changed.clone()), turn);
+        Ok(Answer::Queue(changed))
+    }
+
+    fn run_of_node(&self, node: NodeId) -> Incarnation {
+        let known = self.view.nodes.get(&node);
+        let number = known.map_or(0, |known| known.started);
+        Incarnation { node, number }
+    }
+
+    /// The queue of several nodes ended with a run of a node, and another one that runs has a copy: it ends with that one's run
+    /// instead. False if there is none.
+    pub(super) fn outlives(&mut self, id: QueueId, turn: &mut Turn<R>) -> bool {
+        let Some(queue) = self
+            .queues
+            .get(&id)
+            .filter(|queue| queue.is_shared() && !queue.is_exclusive())
+        else {
+            return false;
+        };
+        let runs = |node: &NodeId| self.view.nodes.get(node).is_some_and(|known| known.is_running);
+        let Some(node) = queue.members().map(|member| member.node).find(runs) else {
+            return false;
+        };
+        let lifetime = Lifetime::Incarnation(self.run_of_node(node));
+        let changed = Queue {
+            lifetime,
+            ..(**queue).clone()
+        };
+        self.record(Record::QueueChanged(Arc::new(changed)), turn);
+        true
     }
 
     /// Up to so many queues of which a node that was forgotten still has a copy, and that node.
@@ -140,7 +237,7 @@ impl<R> Catalog<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{Incarnation, Joined, NodeConnection};
+    use crate::node::{Joined, NodeConnection};
     use crate::queue::Member;
     use crate::{DeclareQueue, Effect, Request};
     use model::table::Table;
@@ -399,5 +496,168 @@ mod tests {
             catalog.view().queue("/", "c").is_none(),
             "both of its nodes are gone"
         );
+    }
+
+    fn classic(catalog: &mut Catalog<u64>, name: &str, by: u64, durable: bool) -> QueueId {
+        let declare = Request::DeclareQueue {
+            vhost: "/".into(),
+            declare: DeclareQueue {
+                name: name.into(),
+                durable,
+                ..DeclareQueue::default()
+            },
+            by: NodeConnection::of_node(Incarnation {
+                node: NodeId(by),
+                number: 1,
+            }),
+            unique: [0; 16],
+        };
+        match ask(catalog, declare) {
+            Ok(Answer::Queue(queue)) => queue.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn policy(catalog: &mut Catalog<u64>, definition: Table) {
+        let put = Request::PutPolicy {
+            vhost: "/".into(),
+            kind: crate::PolicyKind::User,
+            name: "ha".into(),
+            policy: crate::PutPolicy {
+                pattern: "^q".into(),
+                apply_to: "all".into(),
+                priority: 0,
+                definition,
+            },
+        };
+        ask(catalog, put).unwrap();
+    }
+
+    #[test]
+    fn a_policy_says_which_nodes_are_to_have_a_classic_queue() {
+        let mut catalog = cluster(5);
+        let id = classic(&mut catalog, "q", 3, true);
+        let wanted = |catalog: &Catalog<u64>| {
+            let nodes = catalog
+                .view()
+                .mirrors(&now(catalog, "q"), NodeId(3), |node| node.0 != 1);
+            nodes.unwrap().iter().map(|node| node.0).collect::<Vec<_>>()
+        };
+        assert_eq!(wanted(&catalog), [3], "no policy");
+        let mode = |mode: &str| Table::new().with("ha-mode", mode);
+        policy(&mut catalog, mode("all"));
+        assert_eq!(wanted(&catalog), [3, 2, 4, 5, 1]);
+        policy(&mut catalog, mode("exactly").with("ha-params", 2));
+        assert_eq!(wanted(&catalog), [3, 2, 4], "two survive nothing");
+        policy(&mut catalog, mode("exactly").with("ha-params", 1));
+        assert_eq!(wanted(&catalog), [3]);
+        policy(&mut catalog, mode("exactly").with("ha-params", 4));
+        let nodes = [3, 5, 1].map(NodeId).to_vec();
+        ask(&mut catalog, Request::Mirror { id, nodes }).unwrap();
+        assert_eq!(wanted(&catalog), [3, 5, 1, 2], "who has it keeps it");
+        let named = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).into()).collect();
+            mode("nodes").with("ha-params", model::table::Value::Array(names))
+        };
+        policy(&mut catalog, named(&["n2@a", "n4@a", "n9@a"]));
+        assert_eq!(wanted(&catalog), [2, 4]);
+        ask(
+            &mut catalog,
+            Request::Mirror {
+                id,
+                nodes: vec![NodeId(3)],
+            },
+        )
+        .unwrap();
+        ask(
+            &mut catalog,
+            Request::Unmirror {
+                id,
+                node: NodeId(3),
+                behind: 7,
+            },
+        )
+        .unwrap();
+        assert_eq!(wanted(&catalog), [3, 2, 4], "it leaves once others have it");
+        policy(&mut catalog, named(&["n9@a"]));
+        assert_eq!(wanted(&catalog), [3], "there is none of them");
+        let quorum = declare(&mut catalog, "quorum", 1, None);
+        assert_eq!(catalog.view().mirrors(&quorum, NodeId(1), |_| true), None);
+    }
+
+    #[test]
+    fn a_classic_queue_becomes_one_of_several_nodes_and_one_nodes_own_again() {
+        let mut catalog = cluster(3);
+        let id = classic(&mut catalog, "q", 1, true);
+        let mirror = |catalog: &mut Catalog<u64>, nodes: &[u64]| {
+            let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
+            ask(catalog, Request::Mirror { id, nodes })
+        };
+        let unmirror = |catalog: &mut Catalog<u64>, node, behind| {
+            ask(
+                catalog,
+                Request::Unmirror {
+                    id,
+                    node: NodeId(node),
+                    behind,
+                },
+            )
+        };
+        assert!(mirror(&mut catalog, &[2, 3]).is_err(), "its node has it alone");
+        assert!(mirror(&mut catalog, &[1, 9]).is_err() && mirror(&mut catalog, &[]).is_err());
+        mirror(&mut catalog, &[1, 2, 3]).unwrap();
+        let queue = now(&catalog, "q");
+        assert_eq!((nodes(&queue), queue.is_shared()), (vec![1, 2, 3], true));
+        assert_eq!(queue.founders[..], [NodeId(1)]);
+        assert!(unmirror(&mut catalog, 2, 5).is_err(), "others have it");
+        mirror(&mut catalog, &[2]).unwrap();
+        assert_eq!(nodes(&now(&catalog, "q")), [2]);
+        unmirror(&mut catalog, 2, 5).unwrap();
+        let queue = now(&catalog, "q");
+        assert_eq!((queue.home, queue.is_shared()), (NodeId(2), false));
+        assert_eq!(queue.epoch, crate::Epoch { number: 1, behind: 5 });
+        let again = Catalog::<u64>::of(catalog.view());
+        let counted = |catalog: &Catalog<u64>| {
+            let count = |node| {
+                let node = NodeId(node);
+                let copies = catalog.copies.get(&node).copied().unwrap_or_default();
+                (copies, catalog.homes.get(&node).copied().unwrap_or_default())
+            };
+            [1, 2, 3].map(count)
+        };
+        assert_eq!(counted(&again), counted(&catalog));
+        assert_eq!(counted(&again), [(0, 0), (1, 1), (0, 0)]);
+        mirror(&mut catalog, &[2, 1]).unwrap();
+        assert_eq!(
+            now(&catalog, "q").last_member(NodeId(1)),
+            Some(Member::first(NodeId(1)))
+        );
+    }
+
+    #[test]
+    fn a_transient_queue_that_is_mirrored_ends_with_the_last_node_that_has_it() {
+        let mut catalog = cluster(3);
+        let id = classic(&mut catalog, "q", 1, false);
+        let alone = classic(&mut catalog, "alone", 1, false);
+        ask(
+            &mut catalog,
+            Request::Mirror {
+                id,
+                nodes: vec![NodeId(1), NodeId(2)],
+            },
+        )
+        .unwrap();
+        ask(&mut catalog, Request::ForgetNode { node: NodeId(1) }).unwrap();
+        while ask(&mut catalog, Request::EndTransient { at_most: 1 }) == Ok(Answer::Cleared(1)) {}
+        assert!(!catalog.queues.contains_key(&alone));
+        let queue = now(&catalog, "q");
+        let lifetime = Lifetime::Incarnation(Incarnation {
+            node: NodeId(2),
+            number: 1,
+        });
+        assert_eq!((nodes(&queue), queue.lifetime), (vec![2], lifetime));
+        ask(&mut catalog, Request::ForgetNode { node: NodeId(2) }).unwrap();
+        while ask(&mut catalog, Request::EndTransient { at_most: 1 }) == Ok(Answer::Cleared(1)) {}
+        assert!(!catalog.queues.contains_key(&id));
     }
 }

@@ -126,6 +126,9 @@ impl<R> Catalog<R> {
         let left = self.left_behind(at_most - queues.len() - exchanges.len());
         let ended = queues.len() + exchanges.len() + left.len();
         for id in queues {
+            if self.outlives(id, turn) {
+                continue;
+            }
             let kept = self
                 .queues
                 .get(&id)

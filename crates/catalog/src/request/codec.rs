@@ -41,6 +41,8 @@ mod tag {
     pub const DRAIN_NODE: u8 = 27;
     pub const CHANGE_MEMBER: u8 = 28;
     pub const ADD_MEMBER: u8 = 29;
+    pub const MIRROR: u8 = 30;
+    pub const UNMIRROR: u8 = 31;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -98,6 +100,15 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::ADD_MEMBER).number(id.0);
             nodes(&mut out, among);
             out.number(*size as u64);
+        }
+        Request::Mirror { id, nodes: all } => {
+            out.tag(tag::MIRROR).number(id.0);
+            nodes(&mut out, all);
+        }
+        Request::Unmirror { id, node, behind } => {
+            out.tag(tag::UNMIRROR).number(id.0);
+            out.number(node.0);
+            out.number(*behind);
         }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
@@ -323,6 +334,15 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
             id: QueueId(reader.number()?),
             nodes: read_nodes(&mut reader)?,
             size: reader.count()?,
+        },
+        tag::MIRROR => Request::Mirror {
+            id: QueueId(reader.number()?),
+            nodes: read_nodes(&mut reader)?,
+        },
+        tag::UNMIRROR => Request::Unmirror {
+            id: QueueId(reader.number()?),
+            node: NodeId(reader.number()?),
+            behind: reader.number()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

@@ -55,8 +55,8 @@ pub(super) struct Away {
 struct Inner {
     handle: Handle<Ends>,
     place: Place,
-    /// How its messages are known to clients, if it is or was on its home node alone: numbers of each of its starts are shown
-    /// above those of the ones before.
+    /// How its messages are known to clients, if it may be on one node alone: numbers of each of that node's starts are shown above
+    /// those of the ones before.
     numbers: Option<Numbers>,
     /// For so many ticks nobody has needed it.
     unneeded: u32,
@@ -121,8 +121,9 @@ impl Away {
     }
 
     /// The handle of a queue that several nodes have.
-    pub fn of_members(here: &Here, id: QueueId, settings: &QueueSettings) -> Self {
-        Self::new(here, id, settings, (Place::Members(Search::default()), None))
+    pub fn of_members(here: &Here, id: QueueId, (settings, may_be_alone): (&QueueSettings, bool)) -> Self {
+        let numbers = may_be_alone.then(|| Numbers::above(here.void_below()));
+        Self::new(here, id, settings, (Place::Members(Search::default()), numbers))
     }
 
     fn new(
@@ -159,6 +160,7 @@ impl Away {
                 let ticks = matches!(one, Brought::Tick);
                 let comes_up = matches!(one, Brought::Up(_));
                 inner.take(one, &mut orders);
+                inner.follow_term(|| here.existing.upgrade()?.shared(self.id)?.numbers?.behind);
                 if ticks || comes_up {
                     inner.look_for_leader(ticks, || here.existing.upgrade()?.shared(self.id));
                 }
@@ -245,10 +247,6 @@ impl Inner {
             }
             Brought::Said(from, frame) => {
                 self.handle.receive(from, frame, orders);
-                if let (Place::Home, Some(numbers)) = (&self.place, &mut self.numbers) {
-                    // Nothing is delivered before the session has begun in which the node learns of a new term.
-                    numbers.are_of(self.handle.term());
-                }
             }
             Brought::Up(node) => self.up(node),
             Brought::Down(node) => self.down(node),
@@ -275,6 +273,18 @@ impl Inner {
                 self.unneeded = 0;
                 own.into_iter().for_each(|it| self.handle.adopt(it));
             }
+        }
+    }
+
+    /// Nothing is delivered before the session has begun in which the node learns of a new term.
+    fn follow_term(&mut self, alone: impl FnOnce() -> Option<u64>) {
+        let term = self.handle.term();
+        if let Some(numbers) = self.numbers.as_mut().filter(|it| it.term() != term) {
+            let alone = match self.place {
+                Place::Home => Some(0),
+                Place::Members(_) => alone(),
+            };
+            numbers.are_of(term, alone);
         }
     }
 

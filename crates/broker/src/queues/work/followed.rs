@@ -94,7 +94,11 @@ impl Followed {
         }
         let leader = queue.leader.map(|leader| Brought::Leads(Some(leader)));
         (
-            Arc::new(Away::of_members(&self.here, id, &queue.settings)),
+            Arc::new(Away::of_members(
+                &self.here,
+                id,
+                (&queue.settings, queue.numbers.is_some()),
+            )),
             leader,
         )
     }
@@ -111,7 +115,7 @@ impl Followed {
     }
 
     /// The queue was this node's own until now, and had these clients.
-    pub fn adopt(&self, id: QueueId, settings: &QueueSettings, own: Vec<OwnConsumer<Ends>>) {
+    pub fn adopt(&self, id: QueueId, settings: (&QueueSettings, bool), own: Vec<OwnConsumer<Ends>>) {
         let new = || Some((Arc::new(Away::of_members(&self.here, id, settings)), None));
         self.handles.begin(id, new, Some(Brought::Adopted(own)));
     }

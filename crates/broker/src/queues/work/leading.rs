@@ -58,9 +58,8 @@ impl Leading {
 impl Work {
     /// Of a queue of which this node has a copy, another one leads than before, or none does.
     pub(super) fn led(&self, queue: &Arc<Queue>) {
-        let Some(replica) = queue.replica() else { return };
         loop {
-            let term = replica.term();
+            let term = queue.term();
             if let Some(served) = self.served_of(queue.id)
                 && term.is_none_or(|term| served.term() < term)
             {
@@ -71,9 +70,9 @@ impl Work {
                 Some(term) if !queue.is_retired() => self.lead(queue, term),
                 _ => self.leads_no_more(queue.id),
             }
-            self.followed.led(queue.id, replica.leader());
+            self.followed.led(queue.id, queue.leader());
             // Another thread may have been told of a later term meanwhile, and undone by this one.
-            if replica.term() == term {
+            if queue.term() == term {
                 return;
             }
         }
@@ -116,7 +115,7 @@ impl Work {
     /// force.
     fn set(&self, queue: &Arc<Queue>, term: u64) {
         let existing = self.here.existing.upgrade();
-        let settings = || Some(existing.as_ref()?.shared(queue.id)?.settings.of_several());
+        let settings = || Some(existing.as_ref()?.shared(queue.id)?.settings);
         let mut known = None;
         // A policy may have changed meanwhile, whose settings these must not follow.
         while let Some(now) = settings().filter(|now| Some(now) != known.as_ref()) {
@@ -143,7 +142,7 @@ impl Work {
     /// A node says something to the leader of a queue, which this node may be. It comes back if it is not, or not yet.
     #[allow(clippy::result_large_err, reason = "the caller has made it")]
     pub(super) fn bring_to_leader(&self, queue: &Arc<Queue>, brought: Brought) -> Result<(), Brought> {
-        let Some(term) = queue.replica().and_then(|replica| replica.term()) else {
+        let Some(term) = queue.term() else {
             return Err(brought);
         };
         if self.leading.begun().get(&queue.id) != Some(&Begun::Once(term)) {
@@ -193,7 +192,7 @@ impl Work {
     pub(super) fn say_who_leads(&self, to: NodeId, queue: QueueId) {
         let existing = self.here.existing.upgrade();
         let replica = existing.and_then(|existing| existing.replica(queue));
-        let leader = replica.and_then(|queue| queue.replica()?.leader());
+        let leader = replica.and_then(|queue| queue.leader());
         if let Some(leader) = leader.filter(|leader| *leader != self.here.node()) {
             self.here.send(to, Envelope::Led { queue, leader });
         }
@@ -226,7 +225,7 @@ impl Work {
     /// A reason to slow down for those who publish to a queue that is led on a node with an alarm.
     pub(super) fn alarm_where_led(&self, queue: QueueId) -> Option<Pressure> {
         let existing = self.here.existing.upgrade()?;
-        let leader = existing.replica(queue)?.replica()?.leader()?;
+        let leader = existing.replica(queue)?.leader()?;
         self.known(leader)?.alarm_pressure()
     }
 }

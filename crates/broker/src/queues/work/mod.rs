@@ -90,7 +90,7 @@ pub trait Existing: Send + Sync {
         None
     }
 
-    /// This node's copy of such a queue, whoever leads.
+    /// This node's copy of such a queue, whoever leads, or the queue that others have had before it was this node's own again.
     fn replica(&self, _queue: QueueId) -> Option<Arc<Queue>> {
         None
     }
@@ -120,6 +120,15 @@ pub struct SharedQueue {
     pub settings: QueueSettings,
     /// Who leads it, as this node's member knows.
     pub leader: Option<NodeId>,
+    /// It may be on one node alone at times, which then gives its messages numbers that it may give again after its next start.
+    pub numbers: Option<Alone>,
+}
+
+/// A queue of several nodes that may be on one alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alone {
+    /// It is so now, in terms behind this one.
+    pub behind: Option<u64>,
 }
 
 /// What clients of this node want of queues elsewhere, and what those of other nodes want of queues here.
@@ -451,7 +460,7 @@ impl Work {
         let Some(queue) = existing.and_then(|existing| existing.here(id)) else {
             return Err(brought);
         };
-        if queue.replica().is_some() {
+        if queue.replica().is_some() || queue.own_term().is_some_and(|own| own.is_handed_back) {
             return self.bring_to_leader(&queue, brought);
         }
         // It asks the queue what it knows, which may take a while: not under the lock.
@@ -526,7 +535,7 @@ impl Peers for Work {
         self.followed.move_in(queue);
     }
 
-    fn adopt(&self, queue: QueueId, settings: &QueueSettings, own: Vec<OwnConsumer<Ends>>) {
+    fn adopt(&self, queue: QueueId, settings: (&QueueSettings, bool), own: Vec<OwnConsumer<Ends>>) {
         self.followed.adopt(queue, settings, own);
     }
 

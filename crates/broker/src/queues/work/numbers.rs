@@ -14,7 +14,7 @@ const WITHIN_LANE: Seq = (1 << LANE_SHIFT) - 1;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// The start of the home node whose numbers are shown; 0 before the first one.
+    /// The term whose numbers are shown; 0 before the first one.
     term: u64,
     /// They are shown so much higher.
     shift: u64,
@@ -37,9 +37,15 @@ impl Numbers {
         self.next
     }
 
-    /// What is shown from now on is of this start of the home node.
-    pub fn are_of(&mut self, term: u64) {
-        if self.term != term && self.term > 0 {
+    /// The term whose numbers are shown.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// What is shown from now on is of this term. The queue is on one node alone in terms behind `alone`, each of them a start of
+    /// that node; where several nodes have it, the messages keep their numbers from term to term.
+    pub fn are_of(&mut self, term: u64, alone: Option<u64>) {
+        if self.term != term && alone.is_some_and(|behind| self.term > behind) {
             self.shift = self.next;
         }
         self.term = term;
@@ -108,15 +114,15 @@ mod tests {
     #[test]
     fn one_start_has_its_own_numbers_and_those_of_the_next_one_are_nobodys_before() {
         let mut numbers = Numbers::above(0);
-        numbers.are_of(4);
+        numbers.are_of(4, Some(0));
         assert_eq!(shown(&mut numbers, 1, 9), Ranges::span(1, 9));
-        numbers.are_of(4);
+        numbers.are_of(4, Some(0));
         assert_eq!(
             shown(&mut numbers, 3, 3),
             Ranges::one(3),
             "the same message once more"
         );
-        numbers.are_of(5);
+        numbers.are_of(5, Some(0));
         let again = shown(&mut numbers, 3, 12);
         assert_eq!(again, Ranges::span(13, 22));
         assert_eq!(
@@ -135,10 +141,10 @@ mod tests {
     fn lanes_are_not_mixed_up() {
         let lane = 7 << LANE_SHIFT;
         let mut numbers = Numbers::above(0);
-        numbers.are_of(1);
+        numbers.are_of(1, Some(0));
         shown(&mut numbers, lane + 5, lane + 6);
         shown(&mut numbers, 2, 2);
-        numbers.are_of(2);
+        numbers.are_of(2, Some(0));
         assert_eq!(shown(&mut numbers, 1, 1), Ranges::one(8));
         assert_eq!(
             shown(&mut numbers, lane, lane + 1),
@@ -149,5 +155,23 @@ mod tests {
             Ranges::span(lane, lane + 1)
         );
         assert_eq!(numbers.said_of(Ranges::one(lane + 6)), Ranges::new());
+    }
+
+    #[test]
+    fn while_several_nodes_have_a_queue_its_messages_keep_their_numbers() {
+        let mut numbers = Numbers::above(0);
+        numbers.are_of(3, Some(0));
+        shown(&mut numbers, 1, 9);
+        for term in [4, 5] {
+            numbers.are_of(term, None);
+            assert_eq!(shown(&mut numbers, 4, 10), Ranges::span(4, 10));
+        }
+        // It is handed back to one node, which has everything.
+        numbers.are_of(6, Some(5));
+        assert_eq!(shown(&mut numbers, 5, 11), Ranges::span(5, 11));
+        numbers.are_of(7, Some(5));
+        assert_eq!(shown(&mut numbers, 5, 5), Ranges::one(17));
+        numbers.are_of(8, None);
+        assert_eq!(shown(&mut numbers, 6, 6), Ranges::one(18));
     }
 }

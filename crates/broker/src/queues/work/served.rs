@@ -78,13 +78,13 @@ impl Served {
         started: impl Fn(NodeId) -> u64,
     ) -> Arc<Self> {
         let mut requests = Requests::new();
-        let sessions = Sessions::new(here.start, &[], budget, &mut requests);
+        let term = queue.own_term().map_or(here.start, |own| own.term);
+        let sessions = Sessions::new(term, &[], budget, &mut requests);
         let sessions = sessions.beside_clients_of(queue.node().clone());
-        let term = here.start;
         Self::with(queue, here, (term, sessions), requests, started)
     }
 
-    /// The same for a queue that several nodes have, and that this one leads in this term. These nodes may have something of it
+    /// The same for a queue that several nodes have or have had, and that this one leads in this term. These nodes may have something of it
     /// that others have delivered: they are heard first.
     pub fn leading(
         (queue, term): (Arc<Queue>, u64),
@@ -94,7 +94,10 @@ impl Served {
         started: impl Fn(NodeId) -> u64,
     ) -> Arc<Self> {
         let mut requests = Requests::new();
-        let sessions = Sessions::new(term, nodes, budget, &mut requests);
+        let mut sessions = Sessions::new(term, nodes, budget, &mut requests);
+        if queue.own_term().is_some() {
+            sessions = sessions.beside_clients_of(queue.node().clone());
+        }
         let served = Self::with(queue, here, (term, sessions), requests, started);
         // Those who are to speak are asked.
         served.turned.knock();

@@ -1,0 +1,164 @@
+//! Classic queues that a policy mirrors: whoever decides what becomes of one sees to it that those nodes have it that are to.
+//! With the first other one it grows ([`super::growth`]), with the last one gone it is its node's own again
+//! ([`super::retreat`]). See decision note 61.
+
+use super::Topology;
+use super::replicas::{is_as_wanted, member_id};
+use crate::queues::{Handle, group_of};
+use catalog::{NodeId, Queue, QueueKind, Request, View};
+use cluster::{MemberId, NodeId as GroupNode};
+use model::QueueId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// After so many ticks, of 100 ms each, the catalog is asked again, if nothing has changed.
+const ASKS_AGAIN_AFTER: u32 = 20;
+
+/// What this node is about.
+#[derive(Debug, Default)]
+pub(super) struct Mirroring {
+    /// The nodes that were there, and could be reached, when it looked last.
+    nodes: Mutex<BTreeSet<(NodeId, bool)>>,
+    /// What was asked of the catalog, and so many ticks ago.
+    asked: Mutex<BTreeMap<QueueId, (Request, u32)>>,
+}
+
+impl Mirroring {
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<QueueId, (Request, u32)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is to be asked now.
+    fn asks(&self, id: QueueId, request: &Request) -> bool {
+        let mut asked = self.asked();
+        let ticks = match asked.get(&id) {
+            Some((before, ticks)) if before == request => *ticks,
+            _ => ASKS_AGAIN_AFTER,
+        };
+        let is_due = ticks >= ASKS_AGAIN_AFTER;
+        asked.insert(id, (request.clone(), if is_due { 0 } else { ticks + 1 }));
+        is_due
+    }
+
+    /// Whether other nodes are there, or can be reached, than when this was asked last.
+    fn notes(&self, nodes: BTreeSet<(NodeId, bool)>) -> bool {
+        let mut known = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != nodes;
+        *known = nodes;
+        is_new
+    }
+}
+
+impl Topology {
+    /// A tick of the clock: where nodes have come or gone, all queues that a policy mirrors are looked at.
+    pub(super) fn look_for_mirrors(&self) {
+        if self.groups().is_none() {
+            return;
+        }
+        let view = self.view();
+        let there = view.nodes().filter(|(_, known)| known.joined().is_some());
+        let there = there.map(|(node, _)| (*node, self.reaches(*node))).collect();
+        if !self.mirroring.notes(there) {
+            return;
+        }
+        let vhosts = view.vhosts().filter(|vhost| !vhost.policies().is_empty());
+        let all = vhosts.flat_map(|vhost| vhost.queues());
+        for queue in all.filter(|queue| self.is_mirrored(&view, queue)) {
+            self.is_unsettled(queue.id);
+        }
+    }
+
+    /// Whether a policy says that others are to have it, too, or others have it.
+    pub(super) fn is_mirrored(&self, view: &View, known: &Queue) -> bool {
+        known.kind == QueueKind::Classic
+            && (known.is_shared() || self.mirrors(view, known).is_some_and(|it| it.len() > 1))
+    }
+
+    fn mirrors(&self, view: &View, known: &Queue) -> Option<Vec<NodeId>> {
+        view.mirrors(known, self.own_node(), |node| self.reaches(node))
+    }
+
+    /// What this node decides of, it gets the mirrors that it is to have. True if nothing is left to do.
+    pub(super) fn has_mirrors(&self, id: QueueId) -> bool {
+        let view = self.view();
+        let Some((known, is_shared)) = self.mirrored_here(&view, id) else {
+            self.mirroring.asked().remove(&id);
+            return true;
+        };
+        let Some(mut wanted) = self.mirrors(&view, &known) else {
+            return true;
+        };
+        wanted.sort_unstable();
+        let mut now: Vec<NodeId> = match is_shared {
+            true => known.members().map(|member| member.node).collect(),
+            false => vec![known.home],
+        };
+        now.sort_unstable();
+        let request = match (wanted == now, is_shared && wanted == [self.own_node()]) {
+            (false, _) => Request::Mirror { id, nodes: wanted },
+            (true, true) => match self.alone_in(&known) {
+                Some(term) => Request::Unmirror {
+                    id,
+                    node: self.own_node(),
+                    behind: term,
+                },
+                None => return false,
+            },
+            (true, false) => {
+                self.mirroring.asked().remove(&id);
+                // The next one is asked for once the node that has it alone can leave.
+                return true;
+            }
+        };
+        if self.mirroring.asks(id, &request) {
+            tracing::info!(area = "groups", "{}", said(&known, &request, &view));
+            self.decide(None, request).then(move |answered| {
+                if let Err(refusal) = answered {
+                    tracing::warn!(area = "groups", "mirrors of queue {id}: {refusal}");
+                }
+            });
+        }
+        false
+    }
+
+    /// The queue, if this node decides of it and mirrors are its business; and whether several nodes have it.
+    fn mirrored_here(&self, view: &View, id: QueueId) -> Option<(Arc<Queue>, bool)> {
+        self.groups()?;
+        let handle = self.registry.get(id)?;
+        if handle.kind() != QueueKind::Classic {
+            return None;
+        }
+        let known = view.queue(handle.vhost(), handle.name())?;
+        let known = Some(known).filter(|known| known.id == id && known.is_mirrorable())?;
+        let decides = match &handle {
+            _ if self.retreats(id) => false,
+            Handle::Here(_) => true,
+            Handle::Shared(shared) => shared.replica.as_ref().is_some_and(|queue| queue.is_led_here()),
+            Handle::Elsewhere(..) | Handle::WithoutOwner(_) => false,
+        };
+        decides.then(|| (known.clone(), known.is_shared()))
+    }
+
+    /// In which term this node leads the queue's group, if nobody else is a member of it any more.
+    fn alone_in(&self, known: &Queue) -> Option<u64> {
+        let status = self.groups()?.status(group_of(known))?;
+        let members: Vec<MemberId> = known.members().filter_map(member_id).collect();
+        let is_reached = |node: GroupNode| self.reaches(NodeId(node.0.into()));
+        let is_alone = status.members.members().count() == 1;
+        (is_alone && is_as_wanted(&members, &status.members, is_reached)).then_some(status.term)
+    }
+}
+
+fn said(known: &Queue, request: &Request, view: &View) -> String {
+    let (name, vhost) = (&known.name, &known.vhost);
+    match request {
+        Request::Mirror { nodes, .. } => {
+            let nodes: Vec<&str> = nodes.iter().map(|node| view.node_name(*node)).collect();
+            let nodes = nodes.join(", ");
+            format!("queue '{name}' in vhost '{vhost}' is to be on {nodes}, by its policy")
+        }
+        _ => format!(
+            "no policy mirrors queue '{name}' in vhost '{vhost}' any more: it becomes this node's own"
+        ),
+    }
+}
