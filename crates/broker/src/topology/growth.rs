@@ -280,7 +280,13 @@ impl Topology {
         let groups = self.groups().zip(self.alone_in_group(known));
         let (groups, identity) = groups.ok_or("the node has no groups")?;
         let follower = Follower::of(queue);
-        let opened = handover::open(groups, identity, settings.clone(), contents, follower.act());
+        let opened = handover::open(
+            groups,
+            identity,
+            settings.clone().of_several(),
+            contents,
+            follower.act(),
+        );
         let member = opened.map_err(|why| format!("{why:?}"))?;
         Ok(Replica::new(member, follower, 0))
     }

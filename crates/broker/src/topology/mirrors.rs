@@ -94,7 +94,9 @@ impl Topology {
             false => vec![known.home],
         };
         now.sort_unstable();
-        let request = match (wanted == now, is_shared && wanted == [self.own_node()]) {
+        // The journal of a transient one is for a group only: it stays a group of one.
+        let goes_back = is_shared && known.is_durable() && wanted == [self.own_node()];
+        let request = match (wanted == now, goes_back) {
             (false, _) => Request::Mirror { id, nodes: wanted },
             (true, true) => match self.alone_in(&known) {
                 Some(term) => Request::Unmirror {

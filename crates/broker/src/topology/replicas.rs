@@ -94,7 +94,7 @@ impl Topology {
             me,
             members: Membership::of(&founders),
         };
-        Some((me.life, found.begin(groups, identity, settings)))
+        Some((me.life, found.begin(groups, identity, settings.of_several())))
     }
 
     /// A queue that several nodes have exists: the handle of it, and this node's copy, if it is to have one.
