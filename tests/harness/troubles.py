@@ -10,12 +10,10 @@ import time
 from .cluster import name
 from .link import Api
 from .shim import Shim
-from .users import SERVES_WITHIN_SECONDS, Users
+from .users import ANSWERS_WITHIN_SECONDS, SERVES_WITHIN_SECONDS, Users, mirror, wait_for_mirrors
 
 # Only a test that would never end is ended by this.
 WAY_FOUND_WITHIN_SECONDS = 10
-# An answer that does not come by then is not waited for: the node that was asked may stand still.
-ANSWERS_WITHIN_SECONDS = 5
 CLOCK_JUMPS_MS = (2_500, 60_000, 7_200_000, 86_400_000)
 SYNC_MS = (20, 100, 500, 2_000)
 # The log of a node has room for this long; then it has no next file.
@@ -60,8 +58,8 @@ class Trouble:
 
 class Kill(Trouble):
     def begin(self) -> None:
-        # What is confirmed is on the disks of a majority, so quorum queues survive it if all are killed.
-        counts = (1, 1, 1, 1, 2, len(self.order)) if self.users.quorum else (1,)
+        # What is confirmed is on the disks of a majority, so replicated queues survive it if all are killed.
+        counts = (1, 1, 1, 1, 2, len(self.order)) if self.users.replicated else (1,)
         self.killed = self.some(counts if self.alone else (1,))
         for node in self.killed:
             self.cluster.nodes[node].kill()
@@ -249,7 +247,7 @@ class ClockJump(OfTheSystem):
 
 
 class Orders(Trouble):
-    """Somebody gives orders about quorum queues over HTTP, through any node that runs, as long as it lasts."""
+    """Somebody gives orders about queues over HTTP, through any node that runs, as long as it lasts."""
 
     PARTS = False
     SECONDS = (0.6, 1.5, 3.0)
@@ -286,7 +284,10 @@ class Orders(Trouble):
 
     def members(self, node: int, queue: str) -> list[str]:
         answer = self.ask(node, "GET", f"/queues/%2F/{queue}")
-        return answer.json["members"] if answer.status == 200 else []
+        if answer.status != 200:
+            return []
+        told = answer.json
+        return told["members"] if "members" in told else [told["node"], *told.get("slave_nodes", [])]
 
 
 class Membership(Orders):
@@ -365,6 +366,27 @@ class Leader(Orders):
         return [f"transfer {self.ask(node, 'POST', f'/leveret/queues/%2F/{queue}/leader', {'node': self.dice.choice(members)}).status}"]
 
 
+class Policy(Orders):
+    """Another policy says which nodes are to have the classic queues, or none does."""
+
+    def order_something(self, node: int, queue: str) -> list[str]:
+        size = len(self.order)
+        ways = [
+            {"ha-mode": "all"},
+            {"ha-mode": "exactly", "ha-params": self.dice.randrange(2, size + 1)},
+            {"ha-mode": "nodes", "ha-params": [name(other) for other in self.dice.sample(self.order, 3)]},
+        ]
+        # A queue without mirrors has what a node takes along that is killed.
+        definition = self.dice.choice(ways + [None] * 2 if self.alone else ways)
+        status = mirror(self.cluster, node, definition)
+        return [f"policy {(definition or {}).get('ha-mode')} {status}"]
+
+    def tidy(self) -> None:
+        mirror(self.cluster, self.order[0], {"ha-mode": "all"})
+        for queue in self.users.queues:
+            wait_for_mirrors(self.cluster, self.order[0], queue, len(self.order) - 1)
+
+
 OF_ALL_QUEUES = {"kill -9": Kill, "pause": Pause, "cut off": CutOff, "link cut": LinkCut, "one way": OneWay, "bridge": Bridge}
 KINDS = OF_ALL_QUEUES | {
     "split": Split,
@@ -376,4 +398,6 @@ KINDS = OF_ALL_QUEUES | {
     "membership": Membership,
     "hasty membership": HastyMembership,
     "leader": Leader,
+    "policy": Policy,
 }
+OF_ONE_KIND = {"membership": "quorum", "hasty membership": "quorum", "policy": "mirrored"}

@@ -11,13 +11,15 @@ from collections import Counter, deque
 from .client import BROKEN, Client, Refused
 from .cluster import Cluster, name
 from .ledger import Ledger
-from .link import B, Closed, Q, spec
+from .link import Api, B, Closed, Q, spec
 
 CONSUMERS = 3
 EXCHANGE = "partition.all"
 WINDOW = 64
 # A node that has healed serves again long before; only a test that would never end is ended by this.
 SERVES_WITHIN_SECONDS = 90
+# An answer that does not come by then is not waited for: the node that was asked may stand still.
+ANSWERS_WITHIN_SECONDS = 5
 QUORUM = {"x-queue-type": "quorum"}
 # No test takes so long. A node whose clock is set by more than that must not take it for the time that has passed.
 LIVES_MS = 3_600_000
@@ -27,11 +29,31 @@ def queue_of(node: int) -> str:
     return f"partition.home.{name(node)}"
 
 
+def mirror(cluster: Cluster, node: int, definition: dict | None) -> int:
+    """Has a policy say which nodes are to have the classic queues; or takes it away. The status of the answer."""
+    api = Api(root=f"http://127.0.0.1:{cluster.nodes[node].http_port}", timeout=ANSWERS_WITHIN_SECONDS)
+    path = "/api/policies/%2F/partition"
+    if definition is None:
+        return api("DELETE", path).status
+    return api("PUT", path, {"pattern": "^partition[.]", "apply-to": "queues", "definition": definition}).status
+
+
+def wait_for_mirrors(cluster: Cluster, node: int, queue: str, mirrors: int) -> None:
+    """Until so many have everything."""
+    api = Api(root=f"http://127.0.0.1:{cluster.nodes[node].http_port}")
+    deadline = time.monotonic() + SERVES_WITHIN_SECONDS
+    while len((answer := api("GET", f"/api/queues/%2F/{queue}")).json.get("synchronised_slave_nodes", [])) != mirrors:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{queue} does not get its mirrors: {answer.text[:2000]}")
+        time.sleep(0.05)
+
+
 class Users:
     """All of them, and what they know of each message. Each node is where one of the queues is declared."""
 
-    def __init__(self, cluster: Cluster, seed: int, quorum: bool, publishers: int):
-        self.cluster, self.quorum, self.publishers = cluster, quorum, publishers
+    def __init__(self, cluster: Cluster, seed: int, kind: str, publishers: int):
+        """`kind` is classic, quorum or mirrored."""
+        self.cluster, self.kind, self.publishers = cluster, kind, publishers
         self.nodes = range(len(cluster.nodes))
         self.queues = [queue_of(node) for node in self.nodes]
         self.ledger = Ledger(seed)
@@ -45,11 +67,16 @@ class Users:
 
     def arguments(self, node: int) -> dict | None:
         """Of the queue that is declared at a node: every other one has a copy on each, and every third one lets messages die of age."""
-        if not self.quorum:
+        if self.kind != "quorum":
             return None
         # Consumers go away so often with what they hold that any limit on returns would be reached.
         size = {"x-quorum-initial-group-size": len(self.nodes)} if node % 2 == 0 else {}
         return QUORUM | {"x-delivery-limit": -1} | size | ({"x-message-ttl": LIVES_MS} if node % 3 == 0 else {})
+
+    @property
+    def replicated(self) -> bool:
+        """Whether a node that is killed takes nothing of the queues along."""
+        return self.kind != "classic"
 
     def members(self, queue: str) -> int:
         """How many nodes are to have a quorum queue."""
@@ -61,6 +88,10 @@ class Users:
                 client.call(1, spec.Exchange.Declare(exchange=EXCHANGE, type="fanout", durable=True), spec.Exchange.DeclareOk)
                 client.call(1, Q.Declare(queue=queue_of(node), durable=True, arguments=self.arguments(node)), Q.DeclareOk)
                 client.call(1, Q.Bind(queue=queue_of(node), exchange=EXCHANGE), Q.BindOk)
+        if self.kind == "mirrored":
+            mirror(self.cluster, 0, {"ha-mode": "all"})
+            for queue in self.queues:
+                wait_for_mirrors(self.cluster, 0, queue, len(self.nodes) - 1)
 
     def begin(self, dice: random.Random) -> None:
         self.stopping.clear()
@@ -161,7 +192,7 @@ class Users:
             while not self.stopping.is_set():
                 queue = f"partition.extra.{number}.{turn}"
                 turn += 1
-                client.call(1, Q.Declare(queue=queue, durable=True, arguments=QUORUM if self.quorum else None), Q.DeclareOk)
+                client.call(1, Q.Declare(queue=queue, durable=True, arguments=QUORUM if self.kind == "quorum" else None), Q.DeclareOk)
                 self.look(queue, dice.choice(self.nodes), True)
                 client.call(1, Q.Delete(queue=queue), Q.DeleteOk)
                 self.look(queue, dice.choice(self.nodes), False)

@@ -256,7 +256,7 @@ impl<R> Catalog<R> {
             Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::ChangeMember { id, node, is_member } => self.change_member(id, node, is_member, turn),
             Request::AddMember { id, nodes, size } => self.add_member(id, &nodes, size, turn),
-            Request::Mirror { id, nodes } => self.mirror(id, &nodes, turn),
+            Request::Mirror { id, nodes, epoch } => self.mirror(id, (&nodes, epoch), turn),
             Request::Unmirror { id, node, behind } => self.unmirror(id, node, behind, turn),
             Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),

@@ -207,9 +207,14 @@ pub enum Request {
         nodes: Vec<NodeId>,
         size: usize,
     },
-    /// Exactly these nodes are to have copies of a classic queue, that which it is on among them if it is on one alone. Answered
-    /// with the queue as it is then.
-    Mirror { id: QueueId, nodes: Vec<NodeId> },
+    /// Exactly these nodes are to have copies of a classic queue, that which it is on among them if it is on one alone. `epoch` is
+    /// the number of the one that whoever asks has seen: a queue that has become one node's own since is not yet handed back.
+    /// Answered with the queue as it is then.
+    Mirror {
+        id: QueueId,
+        nodes: Vec<NodeId>,
+        epoch: u16,
+    },
     /// A classic queue of which no node but this one has a copy is to be that node's own again. Terms up to this one have been.
     /// Answered with the queue as it is then.
     Unmirror { id: QueueId, node: NodeId, behind: u64 },

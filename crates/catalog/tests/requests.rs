@@ -167,9 +167,10 @@ fn object() -> impl Strategy<Value = Request> {
             nodes,
             size,
         }),
-        (any::<u64>(), homes()).prop_map(|(id, nodes)| Request::Mirror {
+        (any::<u64>(), homes(), any::<u16>()).prop_map(|(id, nodes, epoch)| Request::Mirror {
             id: QueueId(id),
             nodes,
+            epoch,
         }),
         (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(id, node, behind)| Request::Unmirror {
             id: QueueId(id),

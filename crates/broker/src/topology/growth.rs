@@ -128,8 +128,12 @@ impl Topology {
                 if let Some(queue) = own.filter(|_| known.is_shared()) {
                     self.note_growing(&mut growing, known, queue);
                 }
-                self.registry
-                    .change(known.id, |shared| shared.known = known.clone());
+                self.registry.change(known.id, |shared| {
+                    if shared.known.epoch != known.epoch {
+                        shared.damaged = None;
+                    }
+                    shared.known = known.clone();
+                });
             }
             Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) if !known.is_shared() => {
                 self.registry.replace(self.away(known));

@@ -97,7 +97,11 @@ impl Topology {
         // The journal of a transient one is for a group only: it stays a group of one.
         let goes_back = is_shared && known.is_durable() && wanted == [self.own_node()];
         let request = match (wanted == now, goes_back) {
-            (false, _) => Request::Mirror { id, nodes: wanted },
+            (false, _) => Request::Mirror {
+                id,
+                nodes: wanted,
+                epoch: known.epoch.number,
+            },
             (true, true) => match self.alone_in(&known) {
                 Some(term) => Request::Unmirror {
                     id,

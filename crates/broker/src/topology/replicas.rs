@@ -192,7 +192,13 @@ impl Topology {
         if shared.replica.as_ref().is_some_and(is_own) {
             return self.has_grown(id);
         }
-        if !shared.known.is_shared() && self.is_here(&shared.known) {
+        // Of a group that is over, the queue's home is who has everything.
+        let is_over = |queue: &Arc<Queue>| {
+            let group = queue.replica().map(Replica::group);
+            group.is_some_and(|group| group != group_of(&shared.known))
+        };
+        let is_over = shared.replica.as_ref().is_some_and(is_over);
+        if is_over && self.is_here(&shared.known) {
             return self.has_retreated(&shared);
         }
         let wanted = shared.known.member(self.own_node());
@@ -206,15 +212,15 @@ impl Topology {
             return true;
         };
         let status = groups.status(group);
-        let is_gone = status.as_ref().is_none_or(|status| status.is_removed);
+        let is_gone = is_over || status.as_ref().is_none_or(|status| status.is_removed);
+        let is_wanted = !is_over && wanted.is_some_and(|it| it.life == life);
         // Until the others do without it, it may be the one that has what they lack.
-        if is_gone && wanted.is_none_or(|it| it.life != life) {
+        if is_gone && !is_wanted {
             self.give_up(queue);
             self.registry.change(id, |shared| shared.replica = None);
             // The next tick begins another one, if there is to be one.
             return wanted.is_none();
         }
-        let is_wanted = wanted.is_some_and(|it| it.life == life);
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
             return is_wanted;
         };

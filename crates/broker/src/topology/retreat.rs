@@ -170,9 +170,16 @@ impl Topology {
             shared.damaged = None;
         });
         self.retreating().remove(&known.id);
-        match is_there {
-            true => tracing::info!(area = "groups", "{queue:?} is this node's own again"),
-            false => self.stop_queue(&queue),
+        if !is_there {
+            return self.stop_queue(&queue);
+        }
+        tracing::info!(area = "groups", "{queue:?} is this node's own again");
+        if let Some(known) = self
+            .view()
+            .queue(&queue.vhost, &queue.name)
+            .filter(|it| it.is_shared())
+        {
+            self.grows(known, &queue);
         }
     }
 }

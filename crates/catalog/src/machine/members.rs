@@ -123,14 +123,17 @@ impl<R> Catalog<R> {
     }
 
     /// # Errors
-    /// There is no such queue, or one of the nodes is not of the cluster.
+    /// There is no such queue, it is of another epoch, or one of the nodes is not of the cluster.
     pub(super) fn mirror(
         &mut self,
         id: QueueId,
-        nodes: &[NodeId],
+        (nodes, epoch): (&[NodeId], u16),
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let queue = self.mirrorable_queue(id)?;
+        if queue.epoch.number != epoch {
+            return Err(refused("the queue has become another node's own meanwhile"));
+        }
         let is_there = |node: &NodeId| {
             let known = self.view.nodes.get(node);
             known.is_some_and(|known| known.joined().is_some())
@@ -553,7 +556,7 @@ mod tests {
         assert_eq!(wanted(&catalog), [3]);
         policy(&mut catalog, mode("exactly").with("ha-params", 4));
         let nodes = [3, 5, 1].map(NodeId).to_vec();
-        ask(&mut catalog, Request::Mirror { id, nodes }).unwrap();
+        ask(&mut catalog, Request::Mirror { id, nodes, epoch: 0 }).unwrap();
         assert_eq!(wanted(&catalog), [3, 5, 1, 2], "who has it keeps it");
         let named = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).into()).collect();
@@ -566,6 +569,7 @@ mod tests {
             Request::Mirror {
                 id,
                 nodes: vec![NodeId(3)],
+                epoch: 0,
             },
         )
         .unwrap();
@@ -591,7 +595,8 @@ mod tests {
         let id = classic(&mut catalog, "q", 1, true);
         let mirror = |catalog: &mut Catalog<u64>, nodes: &[u64]| {
             let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
-            ask(catalog, Request::Mirror { id, nodes })
+            let epoch = now(catalog, "q").epoch.number;
+            ask(catalog, Request::Mirror { id, nodes, epoch })
         };
         let unmirror = |catalog: &mut Catalog<u64>, node, behind| {
             ask(
@@ -627,6 +632,15 @@ mod tests {
         };
         assert_eq!(counted(&again), counted(&catalog));
         assert_eq!(counted(&again), [(0, 0), (1, 1), (0, 0)]);
+        let seen_before = Request::Mirror {
+            id,
+            nodes: vec![NodeId(2), NodeId(1)],
+            epoch: 0,
+        };
+        assert!(
+            ask(&mut catalog, seen_before).is_err(),
+            "it is not handed back yet"
+        );
         mirror(&mut catalog, &[2, 1]).unwrap();
         assert_eq!(
             now(&catalog, "q").last_member(NodeId(1)),
@@ -644,6 +658,7 @@ mod tests {
             Request::Mirror {
                 id,
                 nodes: vec![NodeId(1), NodeId(2)],
+                epoch: 0,
             },
         )
         .unwrap();

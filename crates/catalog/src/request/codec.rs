@@ -101,9 +101,14 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             nodes(&mut out, among);
             out.number(*size as u64);
         }
-        Request::Mirror { id, nodes: all } => {
+        Request::Mirror {
+            id,
+            nodes: all,
+            epoch,
+        } => {
             out.tag(tag::MIRROR).number(id.0);
             nodes(&mut out, all);
+            out.number((*epoch).into());
         }
         Request::Unmirror { id, node, behind } => {
             out.tag(tag::UNMIRROR).number(id.0);
@@ -338,6 +343,7 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
         tag::MIRROR => Request::Mirror {
             id: QueueId(reader.number()?),
             nodes: read_nodes(&mut reader)?,
+            epoch: reader.number()?.try_into().ok()?,
         },
         tag::UNMIRROR => Request::Unmirror {
             id: QueueId(reader.number()?),
