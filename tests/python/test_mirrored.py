@@ -1,6 +1,7 @@
 """Classic queues that a policy mirrors (`ha-mode`): they get mirrors and lose them while clients of all nodes use them."""
 
 import sys
+import time
 from pathlib import Path
 
 import pika
@@ -99,3 +100,35 @@ def test_everything_is_there_when_its_node_dies(cluster, name, durable):
     got = consume(cluster, name, 300, 2)
     assert [body for body, _ in got] == bodies(0, 300)
     assert row(cluster, name, 1)["node"] != name_of(0)
+
+
+def test_what_scripts_of_rabbitmq_3_ask_of_mirrors_is_answered(cluster, name):
+    declare(cluster, name)
+    path = f"/queues/%2F/{q(name)}/actions"
+    assert api(cluster, 1).post(path, {"action": "sync"}).status == 400
+    mirror(cluster, name)
+    has_mirrors(cluster, name, 2)
+    for action in ("sync", "cancel_sync"):
+        assert api(cluster, 1).post(path, {"action": action}).status == 204
+    assert api(cluster, 1).post(path, {"action": "other"}).status == 400
+    # A member is a quorum queue's.
+    answer = api(cluster, 1).post(f"/queues/quorum/%2F/{q(name)}/replicas/add", {"node": name_of(2)})
+    assert answer.status == 503 and answer.json["reason"] == "classic_queue_not_supported"
+    assert api(cluster, 0).get("/health/checks/node-is-mirror-sync-critical").status == 200
+    cluster.nodes[2].kill()
+    until(lambda: api(cluster, 0).get("/health/checks/node-is-mirror-sync-critical"), wanted=lambda it: it.status == 503, patience=PATIENCE_SECONDS)
+    told = api(cluster, 0).get("/health/checks/node-is-mirror-sync-critical").json
+    assert [it["name"] for it in told["queues"]] == [name]
+
+
+def test_a_policy_that_changes_all_the_time_loses_nothing_when_the_node_is_killed_in_between(cluster, name):
+    declare(cluster, name)
+    publish(cluster, name, bodies(0, 100), delivery_mode=2)
+    for turn in range(6):
+        mirror(cluster, name) if turn % 2 == 0 else unmirror(cluster, name)
+        time.sleep(0.12 * turn)
+        cluster.nodes[0].kill()
+        cluster.spawn()
+        cluster.nodes[0].wait_until_serving()
+        cluster.wait_until_whole()
+    assert [body for body, _ in consume(cluster, name, 100, 1)] == bodies(0, 100)

@@ -8,8 +8,10 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::stop_impact::decide_without;
+use broker::QueueView;
 use listener::expiry::ending_within;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const ROUTES: &[Route] = &[
@@ -28,6 +30,10 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/health/checks/node-is-quorum-critical",
         verbs: &[("GET", Right::Management, quorum_critical)],
+    },
+    Route {
+        path: "/health/checks/node-is-mirror-sync-critical",
+        verbs: &[("GET", Right::Management, mirror_critical)],
     },
     Route {
         path: "/health/checks/port-listener/:port",
@@ -148,13 +154,7 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
         ));
     }
     let own = call.api.broker.own_node();
-    let lost = copies::lost_without(call, own).into_iter().map(|queue| {
-        json!({
-            "name": queue.name.to_string(),
-            "readable_name": format!("queue '{}' in vhost '{}'", queue.name, queue.vhost),
-            "virtual_host": queue.vhost.to_string(), "type": queue.kind.module(),
-        })
-    });
+    let lost = copies::lost_without(call, own).into_iter().map(named);
     let definitions = json!({
         "name": "rabbitmq_metadata", "readable_name": "rabbitmq_metadata",
         "virtual_host": "(not applicable)", "type": "process",
@@ -167,6 +167,34 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
             "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
             "queues": lost,
         })),
+    })
+}
+
+/// RabbitMQ 3's check: whether mirrored queues would stop without this node. Here those do that a majority of their members is
+/// needed for.
+fn mirror_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if call.members().len() == 1 {
+        return Ok(Reply::json(
+            &json!({"status": "ok", "reason": "single node cluster"}),
+        ));
+    }
+    let lost = copies::lost_without(call, call.api.broker.own_node());
+    let lost = lost.into_iter().filter(|queue| queue.is_mirrorable());
+    let lost: Vec<Value> = lost.map(named).collect();
+    Ok(match lost.is_empty() {
+        true => ok(),
+        false => failed(json!({
+            "reason": "There are classic mirrored queues that would lose their only synchronised mirror if the target node is shut down",
+            "queues": lost,
+        })),
+    })
+}
+
+fn named(queue: &Arc<QueueView>) -> Value {
+    json!({
+        "name": queue.name.to_string(),
+        "readable_name": format!("queue '{}' in vhost '{}'", queue.name, queue.vhost),
+        "virtual_host": queue.vhost.to_string(), "type": queue.kind.module(),
     })
 }
 

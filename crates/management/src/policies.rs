@@ -8,7 +8,7 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{Administrator, Applied, Policy, PolicyKind, PutPolicy, is_for_clusters, term};
+use broker::{Administrator, Applied, Policy, PolicyKind, PutPolicy, View, is_for_clusters, term};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn list(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     let total = all.len();
     let list = List {
         name: &|policy: &&Arc<Policy>| &policy.name,
-        row: &|policy: &&Arc<Policy>| with_notes(policy),
+        row: &|policy: &&Arc<Policy>| with_notes(call, policy),
         member: &|_, _| None,
     };
     list.reply(&call.query, call.cut, all.into_iter(), total)
@@ -72,7 +72,10 @@ fn list(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
 
 fn one(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     let policy = call.vhost()?.policies().get(kind, call.part("name"));
-    Ok(object(&call.query, with_notes(policy.ok_or(Refusal::NotFound)?)))
+    Ok(object(
+        &call.query,
+        with_notes(call, policy.ok_or(Refusal::NotFound)?),
+    ))
 }
 
 fn put(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
@@ -133,7 +136,7 @@ pub fn make(
         .map(|(key, _)| key.as_str())
         .filter(|key| is_for_clusters(key.as_bytes()))
         .collect();
-    if !idle.is_empty() {
+    if !idle.is_empty() && is_alone(&by.broker().view()) {
         let idle = idle.join(", ");
         tracing::warn!(
             area = "management",
@@ -163,10 +166,17 @@ pub fn value(policy: &Policy) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// A policy as lists have it: keys that do nothing yet are named, so that nobody relies on them.
-fn with_notes(policy: &Arc<Policy>) -> Value {
+/// A queue can have no mirrors: there is one node.
+fn is_alone(view: &View) -> bool {
+    view.nodes().filter(|(_, node)| node.joined().is_some()).count() < 2
+}
+
+/// A policy as lists have it: keys that do nothing on this node alone are named, so that nobody relies on them.
+fn with_notes(call: &Call<'_>, policy: &Arc<Policy>) -> Value {
     let mut row = row(policy);
-    let idle = policy.definition.iter().filter(|(key, _)| is_for_clusters(key));
+    let alone = is_alone(&call.view);
+    let idle = policy.definition.iter();
+    let idle = idle.filter(|(key, _)| alone && is_for_clusters(key));
     let idle: Vec<Value> = idle.map(|(key, _)| json::text(key).into()).collect();
     if !idle.is_empty() {
         row.insert("takes_effect_in_a_cluster".into(), idle.into());

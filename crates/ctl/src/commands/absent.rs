@@ -9,7 +9,7 @@ use crate::columns::{self, Column};
 use crate::command::{Command, Section::*};
 use crate::failure::{BAD_VALUE, Failure, SOFTWARE, UNAVAILABLE, USAGE};
 use crate::output::{Form, Output, Rows};
-use crate::tool::Tool::{self, Ctl, Diagnostics, Streams, Upgrade};
+use crate::tool::Tool::{self, Ctl, Diagnostics, Streams};
 use serde_json::json;
 
 pub(super) type Answer = Result<Output, Failure>;
@@ -110,16 +110,13 @@ pub const COMMANDS: &[Command] = table! {
 
     // What RabbitMQ 3 had, and plugins whose features are not part of this broker.
     [Ctl] Queues "sync_queue" 1 1 "[--vhost <vhost>] <queue>";
-        "Fails: no queue is mirrored, so there is nothing to synchronise";
-        [] |ask| not_mirrored(ask, "Synchronising queue '{0}' in vhost '{vhost}' ...");
+        "Has the mirrors of a queue synchronised, which they do by themselves; fails if it has none";
+        [] |ask| synchronise(ask, "Synchronising queue '{0}' in vhost '{vhost}' ...", "sync");
     [Ctl] Queues "cancel_sync_queue" 1 1 "[--vhost <vhost>] <queue>";
-        "Fails: no queue is mirrored, so nothing is being synchronised";
-        [] |ask| not_mirrored(ask, "Stopping synchronising queue '{0}' in vhost '{vhost}' ...");
+        "Has no effect: mirrors are synchronised by themselves; fails if the queue has none";
+        [] |ask| synchronise(ask, "Stopping synchronising queue '{0}' in vhost '{vhost}' ...", "cancel_sync");
     [Ctl] Cluster "change_cluster_node_type" 1 1 "<disc | ram>"; "Fails: a single node keeps everything on disk";
         [] node_type;
-    [Upgrade] Operations "await_online_synchronized_mirror" 0 0 "[--timeout <timeout>]";
-        "Waits for mirrors of queues; a single node has none, so it returns at once";
-        [] await_mirror;
     [Ctl, Diagnostics] Monitoring "shovel_status" 0 0 "[--timeout <timeout>]"; "Lists shovels; there are none in this version";
         [] |ask| nothing(ask, "Shovel status on node {node}");
     [Ctl, Diagnostics] Monitoring "federation_status" 0 0 "[--only-down]"; "Lists federation links; there are none in this version";
@@ -239,12 +236,22 @@ fn no_quorum_queue(ask: &Ask<'_>, told: &str) -> Answer {
     Err(Failure::plain(BAD_VALUE, filled(ask, text)))
 }
 
-fn not_mirrored(ask: &Ask<'_>, told: &str) -> Answer {
-    let text = match is_there(ask, told)? {
-        true => ":not_mirrored",
-        false => ":not_found",
+fn synchronise(ask: &Ask<'_>, told: &str, action: &str) -> Answer {
+    ask.say(filled(ask, told));
+    let (queue, vhost) = (encode(ask.word(0)), encode(ask.vhost()));
+    let known = ask.find(&format!("/queues/{vhost}/{queue}"))?;
+    let Some(known) = known else {
+        return Err(Failure::error(UNAVAILABLE, ":not_found"));
     };
-    Err(Failure::error(UNAVAILABLE, text))
+    if known["slave_nodes"].is_null() {
+        return Err(Failure::error(UNAVAILABLE, ":not_mirrored"));
+    }
+    let (path, wanted) = (
+        format!("/queues/{vhost}/{queue}/actions"),
+        json!({"action": action}),
+    );
+    let answer = ask.call("POST", &path, Some(&wanted))?;
+    ask.accepted(&answer).map(|_| Output::Done)
 }
 
 /// RabbitMQ shows these words in quotes.
@@ -318,17 +325,6 @@ fn node_type(ask: &Ask<'_>) -> Answer {
             Err(Failure::argument(BAD_VALUE, text))
         }
     }
-}
-
-fn await_mirror(ask: &Ask<'_>) -> Answer {
-    let seconds = ask.timeout.map_or(120, |timeout| timeout.as_secs());
-    ask.say(format!(
-        "Will wait for a synchronised mirror be online for all classic mirrored queues for {seconds} seconds..."
-    ));
-    ask.get("/overview?columns=node")?;
-    Ok(Output::text(
-        "Target node seems to be the only one in a single node cluster, the command does not apply",
-    ))
 }
 
 fn set_priorities(ask: &Ask<'_>) -> Answer {

@@ -109,8 +109,8 @@ const QUEUES: &[Column] = &[
     Column::same("leader"),
     Column::same("members"),
     Column::same("online"),
-    Column::of("slave_pids", ""),
-    Column::of("synchronised_slave_pids", ""),
+    Column::of("slave_pids", "slave_nodes"),
+    Column::of("synchronised_slave_pids", "synchronised_slave_nodes"),
 ];
 
 const EXCHANGES: &[Column] = &[

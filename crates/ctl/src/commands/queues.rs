@@ -53,7 +53,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         mirror_critical,
     )
-    .about("No effect: there are no mirrored queues to wait for")
+    .about("Fails if mirrored queues would stop without the node")
     .of(&[Tool::Queues, Tool::Diagnostics]),
 ];
 
@@ -223,8 +223,11 @@ fn critical(node: &str, found: &Value) -> Failure {
     Failure::error(UNAVAILABLE, lines.join("\n"))
 }
 
+/// RabbitMQ 4's words where nothing is critical.
 fn mirror_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
-    ask.get("/overview?columns=node")?;
+    if let Err(found) = super::checks::check(ask, "node-is-mirror-sync-critical")? {
+        return Err(critical(&ask.node(), &found));
+    }
     Ok(Output::text(
         "This command is DEPRECATED and is a no-op. It will be removed in a future version.",
     ))

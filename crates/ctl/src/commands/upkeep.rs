@@ -113,6 +113,15 @@ pub const COMMANDS: &[Command] = &[
     .of(UPGRADE),
     Command::new(
         Operations,
+        "await_online_synchronized_mirror",
+        (0, 0),
+        "[--timeout <timeout>]",
+        await_mirror,
+    )
+    .about("Waits until all mirrored queues go on without this node; does not apply to a single node")
+    .of(UPGRADE),
+    Command::new(
+        Operations,
         "has_reached_target_cluster_size",
         (0, 0),
         "",
@@ -360,15 +369,33 @@ fn post_upgrade(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 /// What needs a quorum goes on without this node from then on, or that has not come in time.
 fn await_quorum(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let wanted = (
+        "node-is-quorum-critical",
+        "a quorum + 1 of nodes to be online for all quorum queues and streams",
+    );
+    let late =
+        "time is up, no quorum + 1 online replicas came online for at least some quorum queues or streams";
+    await_check(ask, wanted, late)
+}
+
+/// The same of mirrored queues, as RabbitMQ 3 had it.
+fn await_mirror(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let wanted = (
+        "node-is-mirror-sync-critical",
+        "a synchronised mirror be online for all classic mirrored queues",
+    );
+    let late = "time is up, no synchronised mirror came online for at least some classic mirrored queues";
+    await_check(ask, wanted, late)
+}
+
+fn await_check(ask: &Ask<'_>, (name, wanted): (&str, &str), late: &'static str) -> Result<Output, Failure> {
     let timeout = ask.timeout.unwrap_or(QUORUM_WITHIN);
     let seconds = timeout.as_secs();
-    ask.say(format!(
-        "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for {seconds} seconds..."
-    ));
+    ask.say(format!("Will wait for {wanted} for {seconds} seconds..."));
     let until = Instant::now() + timeout;
-    let mut progress = Progress::new("waiting for a quorum + 1; looks", 0);
+    let mut progress = Progress::new("waiting; looks", 0);
     loop {
-        let found = check(ask, "node-is-quorum-critical")?;
+        let found = check(ask, name)?;
         let is_over = found.is_ok() || Instant::now() >= until;
         if !is_over {
             progress.step();
@@ -381,10 +408,7 @@ fn await_quorum(ask: &Ask<'_>) -> Result<Output, Failure> {
                 "Target node seems to be the only one in a single node cluster, the command does not apply",
             )),
             Ok(_) => Ok(Output::Done),
-            Err(_) => Err(Failure::error(
-                UNAVAILABLE,
-                "time is up, no quorum + 1 online replicas came online for at least some quorum queues or streams",
-            )),
+            Err(_) => Err(Failure::error(UNAVAILABLE, late)),
         };
     }
 }
