@@ -8,7 +8,7 @@ use model::{BlockBuilder, Message, Ranges, RouteBuf, Timestamp, properties::Prop
 use proptest::prelude::*;
 use queue::Request;
 use std::sync::Arc;
-use world::{Step, World};
+use world::{Kind, Step, World};
 
 const NODES: usize = 3;
 
@@ -33,11 +33,12 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (node(), 0..4_usize).prop_map(|(node, records)| Step::Succeed(node, records)),
         1 => Just(Step::Learn),
         1 => node().prop_map(Step::Crash),
+        1 => node().prop_map(Step::LetGo),
     ]
 }
 
-fn run(steps: &[Step], counts_returns: bool, single_active: bool) {
-    let mut world = World::new(NODES, counts_returns, single_active);
+fn run(steps: &[Step], kind: Kind) {
+    let mut world = World::new(NODES, kind);
     steps.iter().for_each(|step| world.step(*step));
     world.judge();
 }
@@ -48,8 +49,10 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         counts_returns: bool,
         single_active: bool,
+        sorted: bool,
     ) {
-        run(&steps, counts_returns, single_active);
+        let kind = Kind { counts_returns, single_active, sorted };
+        run(&steps, kind);
     }
 }
 
@@ -61,7 +64,7 @@ fn what_a_leader_gave_in_a_session_that_it_has_given_up_comes_back_though_the_no
     for _ in 0..50 {
         steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
     }
-    run(&steps, false, false);
+    run(&steps, Kind::default());
 }
 
 #[test]
@@ -74,12 +77,12 @@ fn what_a_leader_answered_in_a_session_that_it_has_given_up_is_asked_again() {
     for _ in 0..50 {
         steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
     }
-    run(&steps, false, false);
+    run(&steps, Kind::default());
 }
 
 #[test]
 fn what_was_lost_with_a_session_comes_before_what_the_queue_had_for_the_consumer_meanwhile() {
-    let mut world = World::new(NODES, false, false);
+    let mut world = World::new(NODES, Kind::default());
     let steps = [
         Step::Consume(1, 0),
         Step::Settle,
@@ -137,7 +140,40 @@ fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
         Step::Settle,
         Step::Ack(1, 0),
     ];
-    run(&steps, false, false);
+    run(&steps, Kind::default());
+}
+
+#[test]
+fn a_handle_that_gave_up_a_block_which_is_known_in_parts_is_kept_until_a_leader_has_heard_so() {
+    let kind = Kind {
+        sorted: true,
+        ..Kind::default()
+    };
+    let mut steps = vec![
+        Step::Ticks(1),
+        Step::Publish(1, 1),
+        Step::Settle,
+        Step::Ticks(1),
+        Step::Settle,
+    ];
+    // Two records, of which one is committed when the leader is gone.
+    steps.extend([Step::Publish(1, 5), Step::Deliver(1, 0, 9), Step::Succeed(2, 1)]);
+    steps.extend([
+        Step::Cut(1, 0),
+        Step::Cut(1, 2),
+        Step::Ticks(60),
+        Step::LetGo(1),
+        Step::Heal,
+    ]);
+    steps.extend([
+        Step::Ticks(15),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Settle,
+        Step::LetGo(1),
+    ]);
+    steps.extend([Step::Publish(1, 5), Step::Settle, Step::Ticks(15), Step::Settle]);
+    run(&steps, kind);
 }
 
 /// The session that is asked for, and from which number on its node would send again.
