@@ -246,6 +246,24 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
 }
 
 #[test]
+fn who_may_send_nothing_may_again_when_the_session_is_over() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    let (session, _) = asked(&mut handle).unwrap();
+    handle.receive(leader, opened(session), &mut orders);
+    let held = Frame {
+        number: 2,
+        messages: vec![ToNode::Credit { bytes: 0 }],
+        ..opened(session)
+    };
+    handle.receive(leader, held, &mut orders);
+    assert!(handle.is_full());
+    handle.lost(leader);
+    assert!(!handle.is_full());
+}
+
+#[test]
 fn what_was_asked_before_another_session_does_not_open_that_one() {
     let (node, budget) = (Incarnation(3), Budget::new(1 << 20));
     let mut requests = Requests::new();
