@@ -3,6 +3,8 @@
 use super::Here;
 use super::away::{Away, Brought};
 use crate::clients::pressure::Pressure;
+use crate::node::ends::Receipt;
+use crate::queues::Handle;
 use crate::queues::remote::Request;
 use model::QueueId;
 use std::collections::BTreeMap;
@@ -119,5 +121,17 @@ pub(super) fn begins(request: &Request, reached: bool) -> bool {
         // A new handle knows that there is no such consumer any more.
         Request::Cancel { reply, .. } | Request::Pause { reply, .. } => reply.is_some(),
         _ => false,
+    }
+}
+
+/// A queue was deleted just now: what is published to it goes nowhere, as on one node.
+pub(super) fn goes_nowhere(request: Request) {
+    match request {
+        Request::Enqueue { receipt, .. } => {
+            if let Some((outbox, event)) = receipt.map(Receipt::into_confirm) {
+                outbox.send(event);
+            }
+        }
+        other => Handle::decline(other),
     }
 }

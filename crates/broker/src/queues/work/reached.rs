@@ -3,7 +3,7 @@
 use super::Here;
 use super::alarm::PeerAlarm;
 use super::away::{Away, Brought};
-use super::handles::{Handles, begins};
+use super::handles::{Handles, begins, goes_nowhere};
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
@@ -136,8 +136,11 @@ impl Reached {
             Some((queue, self.is_up().then_some(Brought::Up(self.node))))
         };
         let left = self.handles.begin(id, new, Some(Brought::Asked(request)));
-        if let (Some(Brought::Asked(request)), Some(followed)) = (left, self.here.followed(id)) {
-            followed.submit(id, request);
+        if let Some(Brought::Asked(request)) = left {
+            match self.here.followed(id) {
+                Some(followed) => followed.submit(id, request),
+                None => goes_nowhere(request),
+            }
         }
     }
 
@@ -192,5 +195,82 @@ impl Remote for Reached {
 impl std::fmt::Debug for Reached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "queues of node {}", self.node.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Existing, SharedQueue, Work, WorkLinks};
+    use super::*;
+    use crate::clients::outbox::{ChannelId, Event, Outbox};
+    use crate::node::ends::Receipt;
+    use crate::queues::Queue;
+    use bytes::Bytes;
+    use model::properties::Properties;
+    use model::{BlockBuilder, Message, QueueSettings, Ranges, RouteBuf};
+    use std::sync::Weak;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const HOME: NodeId = NodeId(2);
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl WorkLinks for Nowhere {
+        fn work(&self, _: NodeId, _: Vec<Bytes>) {}
+    }
+
+    /// A queue of several nodes that is deleted once somebody has looked for it.
+    struct Deleted(AtomicBool);
+
+    impl Existing for Deleted {
+        fn here(&self, _: QueueId) -> Option<Arc<Queue>> {
+            None
+        }
+
+        fn version(&self) -> u64 {
+            0
+        }
+
+        fn shared(&self, _: QueueId) -> Option<SharedQueue> {
+            let is_deleted = self.0.swap(true, Ordering::Relaxed);
+            (!is_deleted).then(|| SharedQueue {
+                home: HOME,
+                members: vec![HOME],
+                settings: QueueSettings::default(),
+                leader: None,
+            })
+        }
+
+        fn moved(&self) {}
+    }
+
+    #[test]
+    fn what_is_published_to_a_queue_that_is_deleted_meanwhile_goes_nowhere_and_is_confirmed() {
+        let deleted = Arc::new(Deleted(AtomicBool::new(false)));
+        let existing: Weak<dyn Existing> = Arc::downgrade(&deleted) as Weak<dyn Existing>;
+        let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
+        let outbox = Arc::new(Outbox::new());
+        let mut block = BlockBuilder::default();
+        let route = RouteBuf::new(b"", b"q");
+        block.push_message(&Message::new(route.as_route(), Properties::amqp091(b""), b"body"));
+        let receipt = Receipt {
+            outbox: outbox.clone(),
+            channel: ChannelId(1),
+            numbers: Ranges::one(5),
+            queue: None,
+            timed: None,
+        };
+        let request = Request::Enqueue {
+            block: Arc::new(block.finish(false, Default::default())),
+            receipt: Some(receipt),
+        };
+        work.node(HOME).begin(QueueId(7), request);
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        assert!(
+            matches!(&events[..], [Event::Confirm { numbers, .. }] if *numbers == Ranges::one(5)),
+            "{events:?}"
+        );
     }
 }
