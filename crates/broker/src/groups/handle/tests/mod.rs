@@ -263,12 +263,12 @@ fn who_may_send_nothing_may_again_when_the_session_is_over() {
     assert!(!handle.is_full());
 }
 
-#[test]
-fn what_was_asked_before_another_session_does_not_open_that_one() {
+/// Which session is opened by which answer, if there is another one before the first answer comes.
+fn opened_by(sent: [u64; 2], answers: [u64; 2]) -> Vec<(u64, u64)> {
     let (node, budget) = (Incarnation(3), Budget::new(1 << 20));
     let mut requests = Requests::new();
     let mut sessions = Sessions::new(1, &[], budget, &mut requests);
-    for (session, sent) in [(1, 7), (2, 45)] {
+    for (session, sent) in (1..).zip(sent) {
         let mut frames = Vec::new();
         End::new(session, 0).send(vec![ToLeader::Open { node, sent }], &mut frames);
         sessions.receive(node, frames.remove(0), &mut requests);
@@ -278,7 +278,7 @@ fn what_was_asked_before_another_session_does_not_open_that_one() {
         _ => None,
     });
     let mut opened = Vec::new();
-    for (reply, below) in replies.zip([7, 11]) {
+    for (reply, below) in replies.zip(answers) {
         let refused = Ranges::new();
         let answered = reply.answered(Some(Answer::Recalled { below, refused }));
         reply.outbox.push(answered);
@@ -289,5 +289,11 @@ fn what_was_asked_before_another_session_does_not_open_that_one() {
             _ => None,
         }));
     }
-    assert_eq!(opened, [(2, 11)]);
+    opened
+}
+
+#[test]
+fn what_was_asked_before_another_session_opens_that_one_if_the_node_has_given_up_nothing_since() {
+    assert_eq!(opened_by([7, 45], [7, 11]), [(2, 11)]);
+    assert_eq!(opened_by([7, 7], [9, 11]), [(2, 9)]);
 }
