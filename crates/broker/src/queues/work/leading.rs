@@ -71,7 +71,11 @@ impl Work {
                 Some(term) if !queue.is_retired() => self.lead(queue, term),
                 _ => self.leads_no_more(queue.id),
             }
-            self.followed.led(queue.id, replica.leader());
+            let leader = replica.leader();
+            self.followed.led(queue.id, leader);
+            for node in self.all_nodes().iter().filter(|node| Some(node.node) != leader) {
+                node.does_not_lead(queue.id);
+            }
             // Another thread may have been told of a later term meanwhile, and undone by this one.
             if replica.term() == term {
                 return;
@@ -226,7 +230,10 @@ impl Work {
     /// A reason to slow down for those who publish to a queue that is led on a node with an alarm.
     pub(super) fn alarm_where_led(&self, queue: QueueId) -> Option<Pressure> {
         let existing = self.here.existing.upgrade()?;
-        let leader = existing.replica(queue)?.replica()?.leader()?;
-        self.known(leader)?.alarm_pressure()
+        let leader = || existing.replica(queue)?.replica()?.leader();
+        let leads = leader()?;
+        let pressure = self.known(leads)?.alarm_of(queue)?;
+        // Those who wait were let go of if another one leads since.
+        (leader() == Some(leads)).then_some(pressure)
     }
 }

@@ -114,9 +114,14 @@ impl Reached {
         self.alarm.said(reason, || self.here.name_of(self.node));
     }
 
-    /// Publishers to its queues wait, as long as it has an alarm.
-    pub fn alarm_pressure(&self) -> Option<Pressure> {
-        self.alarm.pressure()
+    /// Publishers to a queue that it leads wait, as long as it has an alarm and leads it.
+    pub fn alarm_of(&self, led: QueueId) -> Option<Pressure> {
+        self.alarm.pressure(Some(led))
+    }
+
+    /// It does not lead this queue.
+    pub fn does_not_lead(&self, queue: QueueId) {
+        self.alarm.ends_of(queue);
     }
 
     /// The node says this of a queue.
@@ -184,7 +189,7 @@ impl Remote for Reached {
 
     fn pressure(&self, queue: QueueId) -> Option<Pressure> {
         let of_queue = || self.handles.pressure(queue);
-        self.alarm_pressure().or_else(of_queue)
+        self.alarm.pressure(None).or_else(of_queue)
     }
 
     fn deleted(&self, queue: QueueId) {
