@@ -20,7 +20,7 @@ use crate::messages::x_death::{Dead, Death};
 use crate::node::ends::Receipt;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged, Unread};
-use crate::queues::{DeadLetters, Queue};
+use crate::queues::{DeadLetters, Handle, Queue};
 use crate::topology::caches::{Caches, Passed};
 use crate::worker::{Mailbox, Worker};
 use catalog::{Answer, Envelope, Exchange, NodeId, QueueKind, View};
@@ -365,7 +365,7 @@ impl Publishing {
             routing_keys: &keys,
         };
         let Some(dead) = Dead::bury(message, death, &Limits::STORED) else {
-            return;
+            return self.went_nowhere(round, seq);
         };
         let (keys, spent) = match &letters.to.routing_key {
             Some(key) => (vec![key.clone()], COPIES_SPENT),
@@ -400,7 +400,7 @@ impl Publishing {
         });
     }
 
-    /// A dead letter has found no queue.
+    /// A dead letter has come to no queue.
     fn went_nowhere(&mut self, round: &Round<'_>, seq: Seq) {
         if let Some(open) = self.open.get_mut(&round.number).filter(|open| open.keeps) {
             open.postpone(seq);
@@ -419,12 +419,15 @@ impl Publishing {
         seq: Seq,
     ) -> bool {
         let reached = self.reached_before(round, seq);
-        queues.retain(|id| !reached.contains(id));
         queues.retain(|id| {
             let handle = round.broker.queues().get(*id);
-            !handle.is_some_and(|handle| handle.is_lost_for_good())
+            let is_lost = handle.is_some_and(|handle| handle.is_lost_for_good(round.view));
+            !is_lost && !reached.contains(id)
         });
         if queues.is_empty() {
+            if reached.is_empty() {
+                self.went_nowhere(round, seq);
+            }
             return false;
         }
         let is_lost = |id: &QueueId| {
@@ -579,7 +582,13 @@ impl Publishing {
         let numbers = self.sent.numbers(seqs.len());
         // What is in no queue is not tried again.
         let among_others = round.stays && batch.queues.len() > 1;
-        for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
+        let queues = batch.queues.iter().filter_map(|id| broker.queues().get(*id));
+        let queues: SmallVec<[Handle; 2]> = queues.collect();
+        if queues.is_empty() {
+            // They were deleted just now.
+            seqs.iter().for_each(|seq| self.went_nowhere(round, *seq));
+        }
+        for queue in queues {
             if let Some(open) = self.open.get_mut(&number) {
                 open.missing += 1;
             }
