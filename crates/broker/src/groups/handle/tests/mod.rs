@@ -3,7 +3,8 @@
 mod world;
 
 use super::*;
-use crate::node::ends::Ends;
+use crate::clients::outbox::{ChannelId, Outbox};
+use crate::node::ends::{Ends, Outlet};
 use model::{BlockBuilder, Message, Ranges, RouteBuf, Timestamp, properties::Properties};
 use proptest::prelude::*;
 use queue::Request;
@@ -174,6 +175,66 @@ fn a_handle_that_gave_up_a_block_which_is_known_in_parts_is_kept_until_a_leader_
     ]);
     steps.extend([Step::Publish(1, 5), Step::Settle, Step::Ticks(15), Step::Settle]);
     run(&steps, kind);
+}
+
+/// What is said in the session that has begun.
+fn said(handle: &mut Handle<Ends>) -> Vec<ToLeader> {
+    let mut frames = Vec::new();
+    handle.frames(&mut frames);
+    frames.into_iter().flat_map(|(_, frame)| frame.messages).collect()
+}
+
+#[test]
+fn a_consumer_that_is_named_again_before_it_is_answered_is_named_with_the_same_question() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    let consumer = ConsumerId(7);
+    handle.adopt(OwnConsumer {
+        consumer,
+        outlet: Outlet {
+            outbox: Arc::new(Outbox::new()),
+            channel: ChannelId(1),
+            no_ack: false,
+        },
+        settings: ConsumerSettings {
+            no_ack: false,
+            exclusive: true,
+            prefetch: 0,
+            priority: 0,
+            window: 1 << 20,
+            paused: false,
+        },
+        outstanding: 0,
+    });
+    handle.leads(Some(leader));
+    let (mut questions, mut last) = (Vec::new(), 0);
+    for _ in 0..2 {
+        (last, _) = asked(&mut handle).unwrap();
+        handle.receive(leader, opened(last), &mut orders);
+        questions.extend(said(&mut handle).iter().filter_map(|message| match message {
+            ToLeader::Consume { question, .. } => Some(*question),
+            _ => None,
+        }));
+        if questions.len() == 1 {
+            handle.lost(leader);
+            handle.tick(&mut orders);
+        }
+    }
+    let [question, again] = questions[..] else {
+        panic!("{questions:?}")
+    };
+    assert_eq!(question, again);
+    let refused = Frame {
+        number: 2,
+        messages: vec![ToNode::Answer {
+            question,
+            answer: Answer::InExclusiveUse,
+        }],
+        ..opened(last)
+    };
+    handle.receive(leader, refused, &mut orders);
+    let told = |effect: &Effect<Ends>| matches!(effect, Effect::CancelConsumer { consumer: it, .. } if *it == consumer);
+    assert!(orders.effects.iter().any(told));
 }
 
 /// The session that is asked for, and from which number on its node would send again.
