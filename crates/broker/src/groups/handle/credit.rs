@@ -87,15 +87,16 @@ impl Credit {
         granted
     }
 
-    /// A tick of the clock. True if it changes.
+    /// A tick of the clock. True if the node is to be told what it may send: it changes, or what the node wants is forgotten, and
+    /// it would not ask again.
     pub fn tick(&mut self) -> bool {
         self.quiet = self.quiet.saturating_add(1);
         if self.quiet < QUIET {
             return self.wants && self.more();
         }
-        let borrows = self.borrowed > 0;
+        let is_told = self.borrowed > 0 || self.wants;
         self.give_back();
-        borrows
+        is_told
     }
 
     /// Back to the first credit.
@@ -131,6 +132,13 @@ mod tests {
             (changes, other.bytes(), budget.left()),
             (1, FIRST_CREDIT, 4 * FIRST_CREDIT)
         );
+    }
+
+    #[test]
+    fn a_node_whose_wish_is_forgotten_is_told_so_once() {
+        let mut credit = Credit::new(Budget::new(0));
+        assert!(!credit.more());
+        assert_eq!((0..2 * QUIET).filter(|_| credit.tick()).count(), 1);
     }
 
     #[test]
