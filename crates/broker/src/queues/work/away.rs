@@ -183,6 +183,11 @@ impl Away {
         })
     }
 
+    /// True if [`Away::turn`] is due after somebody has asked whether it is unneeded.
+    pub fn is_left(&self) -> bool {
+        self.turned.is_left()
+    }
+
     /// A reason to slow down for those who publish to it.
     pub fn pressure(&self) -> Option<Pressure> {
         if !self.full.load(Ordering::Acquire) {

@@ -46,6 +46,10 @@ impl Handles {
         // Whoever brings something holds this lock meanwhile.
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| !queue.is_unneeded(&self.here));
+        let left = queues.values().filter(|queue| queue.is_left());
+        let left: Vec<Arc<Away>> = left.cloned().collect();
+        drop(queues);
+        left.iter().for_each(|queue| queue.turn(&self.here));
     }
 
     /// Brings something to the handle of a queue, if there is one; else it comes back.

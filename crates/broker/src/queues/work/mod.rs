@@ -373,7 +373,10 @@ impl Work {
         // Whoever brings something holds this lock meanwhile.
         let mut all = self.served.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, served| !served.is_unneeded());
+        let left = all.values().filter(|served| served.is_left());
+        let left: Vec<Arc<Served>> = left.cloned().collect();
         drop(all);
+        left.iter().for_each(|served| served.turn());
         let due = self.parked().due(self.here.version());
         for (from, envelope) in due {
             self.serve(from, envelope, 0);

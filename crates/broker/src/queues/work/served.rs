@@ -186,6 +186,11 @@ impl Served {
             })
     }
 
+    /// True if [`Served::turn`] is due after somebody has asked whether it is unneeded.
+    pub fn is_left(&self) -> bool {
+        self.turned.is_left()
+    }
+
     /// Whose consumer it is that the queue knows by this name.
     pub fn consumer(&self, id: ConsumerId) -> Option<NodeConsumer> {
         let found = self.turned.look(|inner| inner.sessions.consumer(id));
