@@ -63,10 +63,7 @@ impl Followed {
 
     /// A node says this of a queue. It comes back if there is no handle of it.
     pub fn receive(&self, from: NodeId, id: QueueId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
-        match self.handles.bring(id, Brought::Said(from, frame)) {
-            Err(Brought::Said(_, frame)) => Err(frame),
-            _ => Ok(()),
-        }
+        self.handles.receive(id, from, frame)
     }
 
     fn begin(&self, id: QueueId, request: Request) {

@@ -3,6 +3,8 @@
 use super::Here;
 use super::away::{Away, Brought};
 use crate::clients::pressure::Pressure;
+use crate::groups::NodeId;
+use crate::groups::handle::{Frame, ToNode};
 use crate::node::ends::Receipt;
 use crate::queues::Handle;
 use crate::queues::remote::Request;
@@ -63,6 +65,14 @@ impl Handles {
         drop(queues);
         queue.turn(&self.here);
         Ok(())
+    }
+
+    /// A node says this of a queue. It comes back if there is no handle of it.
+    pub fn receive(&self, id: QueueId, from: NodeId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
+        match self.bring(id, Brought::Said(from, frame)) {
+            Err(Brought::Said(_, frame)) => Err(frame),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a handle if there is none by now, and brings it this, which comes back if none is to be made. A new one is brought

@@ -208,17 +208,8 @@ impl Work {
         let own = self.here.node();
         match envelope {
             Envelope::Down { queue, frame } => {
-                let asked = self.followed.receive(own, queue, frame).err();
-                if let Some(frame) =
-                    asked.and_then(|asked| super::reached::nothing(self.here.incarnation, &asked))
-                {
-                    let version = self.here.version();
-                    let said = Envelope::Up {
-                        queue,
-                        version,
-                        frame,
-                    };
-                    self.serve(own, said, 0);
+                if let Err(asked) = self.followed.receive(own, queue, frame) {
+                    self.say_nothing(own, queue, &asked);
                 }
             }
             up @ Envelope::Up { .. } => self.serve(own, up, 0),

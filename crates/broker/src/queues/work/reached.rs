@@ -7,10 +7,10 @@ use super::handles::{Handles, begins, goes_nowhere};
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
-use crate::groups::handle::{Frame, Sessions, ToLeader, ToNode};
+use crate::groups::handle::{Frame, ToNode};
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
-use model::{Incarnation, QueueId};
+use model::QueueId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A node without a link for so many ticks, of 100 ms each, cannot be reached: its queues have no owner. Handles tell their
@@ -124,12 +124,9 @@ impl Reached {
         self.alarm.ends_of(queue);
     }
 
-    /// The node says this of a queue.
-    pub fn receive(&self, id: QueueId, frame: Frame<ToNode>) -> Option<Frame<ToLeader>> {
-        if let Err(Brought::Said(_, frame)) = self.handles.bring(id, Brought::Said(self.node, frame)) {
-            return nothing(self.here.incarnation, &frame);
-        }
-        None
+    /// The node says this of a queue. It comes back if there is no handle of it.
+    pub fn receive(&self, id: QueueId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
+        self.handles.receive(id, self.node, frame)
     }
 
     /// Makes a handle, and brings it this.
@@ -168,12 +165,6 @@ impl Link {
     fn is_reached(&self) -> bool {
         self.is_up || self.down < GONE_AFTER
     }
-}
-
-/// What a node says that has no handle of a queue, if it was asked to speak.
-pub(super) fn nothing(me: Incarnation, said: &Frame<ToNode>) -> Option<Frame<ToLeader>> {
-    let asked = matches!(said.messages[..], [ToNode::Speak | ToNode::Closed]);
-    asked.then(|| Sessions::nothing(me, said))
 }
 
 impl Remote for Reached {
