@@ -192,7 +192,7 @@ impl Peer {
             recorded: 0,
             asks_resolved: false,
             next: 1,
-            credit: Credit::new(budget),
+            credit: Credit::new(node, budget),
         }
     }
 
