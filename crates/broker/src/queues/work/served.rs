@@ -2,6 +2,7 @@
 //! directly. This node's clients have one, too, if several nodes have the queue.
 
 use super::frame::Envelope;
+use super::leading::ToHear;
 use super::turned::Turned;
 use super::{Here, node_of, start_of};
 use crate::clients::pressure::Pressure;
@@ -84,17 +85,19 @@ impl Served {
         Self::with(queue, here, (term, sessions), requests, started)
     }
 
-    /// The same for a queue that several nodes have, and that this one leads in this term. These nodes may have something of it
-    /// that others have delivered: they are heard first.
+    /// The same for a queue that several nodes have, and that this one leads in this term. Some may have something of it that
+    /// others have delivered: they are heard first, or count as down, which goes on record before it is given to anybody else.
     pub fn leading(
         (queue, term): (Arc<Queue>, u64),
         here: Arc<Here>,
         budget: Arc<Budget>,
-        nodes: &[Incarnation],
+        nodes: &ToHear,
         started: impl Fn(NodeId) -> u64,
     ) -> Arc<Self> {
         let mut requests = Requests::new();
-        let sessions = Sessions::new(term, nodes, budget, &mut requests);
+        let down = nodes.down(queue.senders());
+        requests.extend(down.map(|node| queue::Request::CountAsDown { node }));
+        let sessions = Sessions::new(term, &nodes.starts, budget, &mut requests);
         let served = Self::with(queue, here, (term, sessions), requests, started);
         // Those who are to speak are asked.
         served.turned.knock();
