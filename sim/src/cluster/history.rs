@@ -176,13 +176,26 @@ impl History {
             }
             Record::Settled { seqs } => self.left(index, &seqs, Gone::Settled, facts),
             Record::Dropped { seqs, reason } => self.left(index, &seqs, Gone::Dropped(reason), facts),
-            Record::Returned { seqs } => self.returned(index, seqs.iter().map(|seq| (seq, None)), facts),
-            Record::Retried { until } => {
+            Record::Returned { seqs, given_back } => {
+                self.returned(index, seqs.iter().map(|seq| (seq, None)), facts)?;
+                match given_back {
+                    true => self.given_back(index, &seqs),
+                    false => Ok(()),
+                }
+            }
+            Record::Retried { until, given_back } => {
                 let each = |it: &Expiry| {
                     let at_ms = it.at_ms;
                     (it.first..=it.last).map(move |seq| (seq, Some(at_ms)))
                 };
-                self.returned(index, until.iter().flat_map(each), facts)
+                self.returned(index, until.iter().flat_map(each), facts)?;
+                match given_back {
+                    true => {
+                        let seqs: Ranges = until.iter().flat_map(|it| it.first..=it.last).collect();
+                        self.given_back(index, &seqs)
+                    }
+                    false => Ok(()),
+                }
             }
             Record::GivenBack { seqs } => self.given_back(index, &seqs),
             Record::HandedOut { below } => {

@@ -11,6 +11,8 @@
 //! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
 
+mod sent;
+
 use crate::broker::Broker;
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::messages::carbon_copies;
@@ -18,7 +20,7 @@ use crate::messages::x_death::{Dead, Death};
 use crate::node::ends::Receipt;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged, Unread};
-use crate::queues::{DeadLetters, Queue};
+use crate::queues::{DeadLetters, Handle, Queue};
 use crate::topology::caches::{Caches, Passed};
 use crate::worker::{Mailbox, Worker};
 use catalog::{Answer, Envelope, Exchange, NodeId, QueueKind, View};
@@ -31,6 +33,7 @@ use model::{
 use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
 use queue::{DropReason, Request};
+use sent::Sent;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -41,6 +44,9 @@ const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Makes numbers that follow each other differ in all bits, for exchanges that choose by chance.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Of so many letters it is remembered which queues have them while others don't; beyond that they may come twice.
+const REMEMBERED: usize = 100_000;
 
 /// So many cycles are remembered as logged.
 const LOGGED_CYCLES: usize = 1000;
@@ -72,10 +78,10 @@ impl DeadLetterPublisher {
             outbox: Arc::new(Outbox::new()),
             waker,
             open: HashMap::new(),
-            sent: HashMap::new(),
+            sent: Sent::new(),
+            reached: HashMap::new(),
             unrouted: VecDeque::new(),
             mailbox: self.worker.mailbox(),
-            next_block: 1,
             next: 1,
             logged: HashSet::new(),
         };
@@ -116,25 +122,17 @@ struct Publishing {
     files: StoreFiles,
     outbox: Arc<Outbox>,
     waker: Waker,
-    /// Dead letters that queues have not confirmed yet, by the number that they confirm.
+    /// Rounds of dead letters that queues have not confirmed yet, by number.
     open: HashMap<u64, Open>,
-    /// What waits for the confirm of a block by a queue. One that is told twice is not found again.
-    sent: HashMap<(u64, QueueId), Sent>,
+    sent: Sent,
+    /// The queues that have a letter which is tried again, as others of its queues don't.
+    reached: HashMap<(QueueId, Seq), SmallVec<[QueueId; 2]>>,
     /// What others have sent to deduplication exchanges and must not be routed yet, in order.
     unrouted: VecDeque<DeadLetters>,
     mailbox: Mailbox<Job>,
-    /// The confirm number of the next block.
-    next_block: u64,
+    /// The number of the next round.
     next: u64,
     logged: HashSet<(QueueId, QueueId)>,
-}
-
-/// A block that a queue has not confirmed yet.
-struct Sent {
-    /// Its letters' number in `open`.
-    number: u64,
-    /// What they are in the queue that they left.
-    seqs: Arc<Ranges>,
 }
 
 struct Open {
@@ -146,8 +144,10 @@ struct Open {
     failed: Ranges,
     /// What no queue takes is tried again, too: `x-dead-letter-strategy: at-least-once`.
     keeps: bool,
-    /// How many confirms are missing.
+    /// How many blocks are not confirmed by a queue that they went to.
     missing: usize,
+    /// Letters, each with a queue that has it, if it goes to others, too.
+    reached: Vec<(Seq, QueueId)>,
     /// How many letters were read.
     letters: u64,
     /// Those that deduplication exchanges let pass, and that may have to pass again until they have arrived.
@@ -173,8 +173,8 @@ struct Batch {
     builder: BlockBuilder,
     queues: SmallVec<[QueueId; 8]>,
     persistent: bool,
-    /// What its messages are in the queue that they left.
-    seqs: Ranges,
+    /// What its messages are in the queue that they left, in their order.
+    seqs: Vec<Seq>,
 }
 
 impl Publishing {
@@ -194,18 +194,16 @@ impl Publishing {
                 } => (numbers, queue, true, unreached),
                 _ => continue,
             };
-            for copy in numbers.iter() {
-                let Some(sent) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) else {
-                    continue;
-                };
-                let unreached =
-                    unreached || Mutant::SendsArrivedAgain.is_on() && sent.number.is_multiple_of(7);
-                let open = self.open.get_mut(&sent.number);
-                if let Some(open) = open.filter(|open| unreached || refused && open.keeps) {
-                    sent.seqs.iter().for_each(|seq| open.postpone(seq));
+            let Some(queue) = queue else { continue };
+            let done = self.sent.answered(queue, &numbers, |it| {
+                let unreached = unreached || Mutant::SendsArrivedAgain.is_on() && it.round.is_multiple_of(7);
+                match self.open.get_mut(&it.round) {
+                    Some(open) if unreached || refused && open.keeps => open.postpone(it.seq),
+                    Some(open) if it.among_others => open.reached.push((it.seq, queue)),
+                    _ => {}
                 }
-                self.confirmed(sent.number);
-            }
+            });
+            done.into_iter().for_each(|round| self.confirmed(round));
         }
     }
 
@@ -221,7 +219,22 @@ impl Publishing {
                 broker.stats().dead_letters().arrived(open.letters);
                 open.tell(broker.caches());
             }
+            self.remember(&open);
             open.finish();
+        }
+    }
+
+    /// What is tried again goes to no queue that has it.
+    fn remember(&mut self, open: &Open) {
+        let reached = open.reached.iter().filter(|(seq, _)| open.failed.contains(*seq));
+        for (seq, queue) in reached {
+            if self.reached.len() >= REMEMBERED {
+                self.reached.clear();
+            }
+            self.reached
+                .entry((open.queue.id, *seq))
+                .or_default()
+                .push(*queue);
         }
     }
 
@@ -270,6 +283,7 @@ impl Publishing {
             failed: Ranges::new(),
             keeps: letters.to.at_least_once && letters.stays(),
             missing: 1,
+            reached: Vec::new(),
             letters: 0,
             passed: Vec::new(),
         };
@@ -351,7 +365,7 @@ impl Publishing {
             routing_keys: &keys,
         };
         let Some(dead) = Dead::bury(message, death, &Limits::STORED) else {
-            return;
+            return self.went_nowhere(round, seq);
         };
         let (keys, spent) = match &letters.to.routing_key {
             Some(key) => (vec![key.clone()], COPIES_SPENT),
@@ -386,7 +400,7 @@ impl Publishing {
         });
     }
 
-    /// A dead letter has found no queue.
+    /// A dead letter has come to no queue.
     fn went_nowhere(&mut self, round: &Round<'_>, seq: Seq) {
         if let Some(open) = self.open.get_mut(&round.number).filter(|open| open.keeps) {
             open.postpone(seq);
@@ -404,11 +418,16 @@ impl Publishing {
         persistent: bool,
         seq: Seq,
     ) -> bool {
+        let reached = self.reached_before(round, seq);
         queues.retain(|id| {
             let handle = round.broker.queues().get(*id);
-            !handle.is_some_and(|handle| handle.is_lost_for_good())
+            let is_lost = handle.is_some_and(|handle| handle.is_lost_for_good(round.view));
+            !is_lost && !reached.contains(id)
         });
         if queues.is_empty() {
+            if reached.is_empty() {
+                self.went_nowhere(round, seq);
+            }
             return false;
         }
         let is_lost = |id: &QueueId| {
@@ -430,6 +449,16 @@ impl Publishing {
         }
         batch.seqs.push(seq);
         true
+    }
+
+    /// The queues that have a letter from earlier tries.
+    fn reached_before(&mut self, round: &Round<'_>, seq: Seq) -> SmallVec<[QueueId; 2]> {
+        let source = round.letters.queue.id;
+        let reached = self.reached.remove(&(source, seq)).unwrap_or_default();
+        if let Some(open) = self.open.get_mut(&round.number) {
+            open.reached.extend(reached.iter().map(|queue| (seq, *queue)));
+        }
+        reached
     }
 
     /// What deduplication exchanges let pass has arrived with everything else of its round.
@@ -549,22 +578,25 @@ impl Publishing {
             return;
         }
         let block = Arc::new(batch.builder.finish(batch.persistent, now));
-        let seqs = Arc::new(std::mem::take(&mut batch.seqs));
-        let copy = self.next_block;
-        self.next_block += 1;
-        for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
+        let seqs: Arc<[Seq]> = std::mem::take(&mut batch.seqs).into();
+        let numbers = self.sent.numbers(seqs.len());
+        // What is in no queue is not tried again.
+        let among_others = round.stays && batch.queues.len() > 1;
+        let queues = batch.queues.iter().filter_map(|id| broker.queues().get(*id));
+        let queues: SmallVec<[Handle; 2]> = queues.collect();
+        if queues.is_empty() {
+            // They were deleted just now.
+            seqs.iter().for_each(|seq| self.went_nowhere(round, *seq));
+        }
+        for queue in queues {
             if let Some(open) = self.open.get_mut(&number) {
                 open.missing += 1;
             }
-            let sent = Sent {
-                number,
-                seqs: seqs.clone(),
-            };
-            self.sent.insert((copy, queue.id()), sent);
+            self.sent.add(queue.id(), number, &numbers, &seqs, among_others);
             let receipt = Receipt {
                 outbox: self.outbox.clone(),
                 channel: ChannelId(0),
-                numbers: Ranges::one(copy),
+                numbers: numbers.clone(),
                 queue: Some(queue.id()),
                 timed: None,
             };

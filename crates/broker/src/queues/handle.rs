@@ -5,7 +5,7 @@
 use super::{Queue, Remote, Request};
 use crate::clients::outbox::Question;
 use crate::clients::pressure::Pressure;
-use catalog::{NodeId, QueueKind};
+use catalog::{NodeId, QueueKind, View};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -99,9 +99,14 @@ impl Handle {
         matches!(self, Self::WithoutOwner(_))
     }
 
-    /// The same, and they never will be: they were gone with the node's run.
-    pub fn is_lost_for_good(&self) -> bool {
-        matches!(self, Self::WithoutOwner(known) if !known.is_durable())
+    /// The same, and they never will be: they were gone with the node's run, of which it is known that it has ended. A node that
+    /// is merely not reached may still have them.
+    pub fn is_lost_for_good(&self, view: &View) -> bool {
+        let Self::WithoutOwner(known) = self else {
+            return false;
+        };
+        let run = known.lifetime.incarnation();
+        run.is_some_and(|run| !view.runs(run))
     }
 
     /// Has the request handled by whoever turns the queue.

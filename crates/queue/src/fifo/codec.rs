@@ -10,7 +10,7 @@
 //! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
 //! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
 //! 16 Barred  u8 (1 = barred), incarnation                17 Activated  incarnation, consumer
-//! 18 GivenBack  set
+//! 18 GivenBack  set          19 Returned, given back  set        20 Retried, given back  as 9
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each
@@ -39,6 +39,8 @@ const HANDED_OUT: u8 = 15;
 const BARRED: u8 = 16;
 const ACTIVATED: u8 = 17;
 const GIVEN_BACK: u8 = 18;
+const RETURNED_GIVEN_BACK: u8 = 19;
+const RETRIED_GIVEN_BACK: u8 = 20;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -102,16 +104,20 @@ impl Journaled for Record {
                 out.push(SETTLED);
                 put_set(out, seqs);
             }
-            Self::Returned { seqs } => {
-                out.push(RETURNED);
+            Self::Returned { seqs, given_back } => {
+                out.push(if *given_back {
+                    RETURNED_GIVEN_BACK
+                } else {
+                    RETURNED
+                });
                 put_set(out, seqs);
             }
             Self::GivenBack { seqs } => {
                 out.push(GIVEN_BACK);
                 put_set(out, seqs);
             }
-            Self::Retried { until } => {
-                out.push(RETRIED);
+            Self::Retried { until, given_back } => {
+                out.push(if *given_back { RETRIED_GIVEN_BACK } else { RETRIED });
                 put_expiries(out, until);
             }
             Self::Dropped { seqs, reason } => {
@@ -148,7 +154,10 @@ impl Journaled for Record {
                 incarnation: Incarnation(input.number()?),
             },
             SETTLED => Self::Settled { seqs: input.set()? },
-            RETURNED => Self::Returned { seqs: input.set()? },
+            RETURNED | RETURNED_GIVEN_BACK => Self::Returned {
+                seqs: input.set()?,
+                given_back: *kind == RETURNED_GIVEN_BACK,
+            },
             GIVEN_BACK => Self::GivenBack { seqs: input.set()? },
             DROPPED => {
                 let reason = reason(input.octet()?)?;
@@ -157,8 +166,9 @@ impl Journaled for Record {
                     reason,
                 }
             }
-            RETRIED => Self::Retried {
+            RETRIED | RETRIED_GIVEN_BACK => Self::Retried {
                 until: expiries(&mut input)?,
+                given_back: *kind == RETRIED_GIVEN_BACK,
             },
             _ => return None,
         };

@@ -219,16 +219,22 @@ impl Lane {
                     contents.remove(store, first, last, &mut journaled);
                 }
             }
-            Record::Returned { seqs } => {
+            Record::Returned { seqs, given_back } => {
                 for (first, last) in seqs.spans() {
                     contents.mark_returned(store, first, last, &mut journaled);
                     contents.retries.remove(first, last);
+                    if given_back {
+                        contents.give_back(store, first, last);
+                    }
                 }
             }
-            Record::Retried { until } => {
+            Record::Retried { until, given_back } => {
                 for expiry in &until {
                     let (first, last) = (expiry.first, expiry.last);
                     contents.mark_returned(store, first, last, &mut journaled);
+                    if given_back {
+                        contents.give_back(store, first, last);
+                    }
                 }
                 contents.retry_at(store, &until);
             }

@@ -34,12 +34,12 @@ pub enum Record {
     IncarnationEnded { incarnation: Incarnation },
     /// Consumers are done with these.
     Settled { seqs: Ranges },
-    /// These came back and will be delivered again.
-    Returned { seqs: Ranges },
-    /// Of the last returns of these one was a consumer's giving back, which the queue counts apart.
-    GivenBack { seqs: Ranges },
+    /// These came back and will be delivered again. `given_back`: their consumer gave them back, which the queue counts apart.
+    Returned { seqs: Ranges, given_back: bool },
     /// These came back and will be delivered again, each once its time has come; by rising numbers.
-    Retried { until: Vec<Expiry> },
+    Retried { until: Vec<Expiry>, given_back: bool },
+    /// Of the last returns of these one was a consumer's giving back, as builds said that had a record of its own for it.
+    GivenBack { seqs: Ranges },
     /// These are gone without a consumer.
     Dropped { seqs: Ranges, reason: DropReason },
 }
@@ -72,10 +72,10 @@ impl Record {
         let first = match self {
             Self::Enqueued { first, .. } => Some(*first),
             Self::Settled { seqs }
-            | Self::Returned { seqs }
+            | Self::Returned { seqs, .. }
             | Self::GivenBack { seqs }
             | Self::Dropped { seqs, .. } => seqs.first(),
-            Self::Retried { until } => until.first().map(|until| until.first),
+            Self::Retried { until, .. } => until.first().map(|until| until.first),
             Self::HandedOut { below } => Some(*below),
             Self::Declined { .. }
             | Self::Barred { .. }

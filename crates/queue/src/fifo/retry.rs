@@ -47,11 +47,8 @@ impl Lane {
             spans.for_each(|(first, last)| self.contents.give_back(&self.store, *first, *last));
         }
         let verdicts = self.judge(back, overdue, failed, now);
-        let given_back = (apart && !Mutant::ForgetsGivenBack.is_on()).then(|| journaled.clone());
-        self.record_back(journaled, &verdicts.waiting, outcome);
-        if let Some(seqs) = given_back.filter(|seqs| !seqs.is_empty()) {
-            outcome.records.push(Record::GivenBack { seqs });
-        }
+        let given_back = apart && !Mutant::ForgetsGivenBack.is_on();
+        self.record_back(journaled, &verdicts.waiting, given_back, outcome);
         if !verdicts.spent.is_empty() {
             self.discard(&verdicts.spent, DropReason::DeliveryLimit, outcome);
         }
@@ -114,6 +111,7 @@ impl Lane {
         &mut self,
         mut journaled: Ranges,
         waiting: &[Expiry],
+        given_back: bool,
         outcome: &mut FifoOutcome<E>,
     ) {
         let (mut known, mut waits) = (Vec::new(), Ranges::new());
@@ -125,10 +123,12 @@ impl Lane {
         }
         if !known.is_empty() {
             journaled = journaled.iter().filter(|seq| !waits.contains(*seq)).collect();
-            outcome.records.push(Record::Retried { until: known });
+            let until = known;
+            outcome.records.push(Record::Retried { until, given_back });
         }
         if !journaled.is_empty() {
-            outcome.records.push(Record::Returned { seqs: journaled });
+            let seqs = journaled;
+            outcome.records.push(Record::Returned { seqs, given_back });
         }
     }
 

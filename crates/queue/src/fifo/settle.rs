@@ -153,7 +153,8 @@ impl Lane {
             self.came_back(&back, &overdue, how == Back::Failed, now, outcome);
         }
         if !journaled.is_empty() {
-            outcome.records.push(Record::Returned { seqs: journaled });
+            let (seqs, given_back) = (journaled, false);
+            outcome.records.push(Record::Returned { seqs, given_back });
         }
         if !overdue.is_empty() {
             self.discard(&overdue, DropReason::Expired, outcome);

@@ -177,7 +177,7 @@ impl Naive {
         };
         for event in &events {
             match event {
-                Event::Recorded(Record::Retried { until }) => self.jitter(until),
+                Event::Recorded(Record::Retried { until, .. }) => self.jitter(until),
                 Event::Delivered(id, delivery) => add(delivery, Some(id.0)),
                 Event::Answered(_, Answer::Got { delivery, .. }) => add(delivery, None),
                 _ => {}

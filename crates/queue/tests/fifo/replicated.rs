@@ -3,7 +3,8 @@
 use crate::lanes::{enqueue, fair, group};
 use crate::world::{self, Event, Plain, World, body, shrink};
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, Incarnation, Machine, Outcome, Ranges, Seq, Sorting, Timestamp};
+use model::{Block, BlockBuilder, DelayedRetry, DeliveryLimit, Incarnation, Journaled, Machine, Outcome};
+use model::{Ranges, Returned, Seq, Sorting, Timestamp};
 use queue::fifo::{
     Answer, Classic, DeadLetterTo, Disposal, Effect, LocalRecord, Origin, Overflow, QueueSettings, Record,
     Request,
@@ -384,6 +385,52 @@ fn a_question_about_nothing_that_was_sent_gives_up_nothing_of_a_block_that_is_se
         send(&mut next);
         assert_eq!(next.status().persistent, 5, "{committed} records");
     }
+}
+
+#[test]
+fn what_was_given_back_does_not_count_as_a_failure_however_much_of_that_was_committed() {
+    for delayed_retry in [None, delayed()] {
+        let settings = replicated(QueueSettings {
+            counts_failures: true,
+            delivery_limit: Some(DeliveryLimit::Unlimited),
+            delayed_retry,
+            ..QueueSettings::default()
+        });
+        let mut world = World::new(settings.clone());
+        let (block, receipt) = (world::block(1, &[10], true), None);
+        let mut records = record(&mut world, Request::Enqueue { block, receipt });
+        records.extend(record(&mut world, get(false)));
+        let (consumer, seqs) = (None, Ranges::one(1));
+        let back = record(&mut world, Request::Requeue { consumer, seqs });
+        for committed in 0..=back.len() {
+            let mut next: Classic<Plain> = Classic::new(settings.clone());
+            next.follow();
+            for (index, record) in (1..).zip(records.iter().chain(&back[..committed])) {
+                let mut bytes = Vec::new();
+                record.encode(&mut bytes);
+                assert_eq!(Record::decode(&bytes).as_ref(), Some(record));
+                next.apply(index, record.clone(), &mut Outcome::default());
+            }
+            next.recovered(false);
+            let (nodes, mut outcome) = (Vec::new(), Outcome::default());
+            next.handle(Timestamp(1), Request::AwaitNodes { nodes }, &mut outcome);
+            next.handle(Timestamp(1_000_000), get(false), &mut outcome);
+            let orders = outcome.effects.iter().chain(&outcome.promises);
+            let failures = orders.filter_map(|order| match order {
+                Effect::Reply(_, Answer::Got { delivery, .. }) => delivery.failures.or(Some(0)),
+                _ => None,
+            });
+            assert_eq!(failures.collect::<Vec<_>>(), [0], "{committed} of {back:?}");
+        }
+    }
+}
+
+fn delayed() -> Option<DelayedRetry> {
+    Some(DelayedRetry {
+        of: Returned::All,
+        least_ms: 100,
+        most_ms: 200,
+    })
 }
 
 fn prioritised(priorities: &[u8]) -> Arc<Block> {

@@ -588,17 +588,25 @@ fn recorded(record: &Record, names: &[String]) -> String {
         Record::IncarnationEnded { incarnation } => format!("node {} sends nothing more", incarnation.0),
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
-        Record::Returned { seqs } => format!("{} returned", list(seqs)),
+        Record::Returned { seqs, given_back } => format!("{} {}", list(seqs), came_back(*given_back)),
         Record::GivenBack { seqs } => format!("{} were given back", list(seqs)),
-        Record::Retried { until } => {
+        Record::Retried { until, given_back } => {
+            let how = came_back(*given_back);
             let each = until
                 .iter()
-                .map(|it| format!("{} returned until {} ms", show(it.first, it.last), it.at_ms));
+                .map(|it| format!("{} {how} until {} ms", show(it.first, it.last), it.at_ms));
             each.collect::<Vec<_>>().join(", ")
         }
         Record::Dropped { seqs, reason } => {
             format!("{} dropped, {}", list(seqs), why(*reason))
         }
+    }
+}
+
+fn came_back(given_back: bool) -> &'static str {
+    match given_back {
+        true => "given back",
+        false => "returned",
     }
 }
 

@@ -74,7 +74,7 @@ impl<E: Ends> Handle<E> {
         self.term = frame.term;
         (self.credit, self.wants) = (credit, false);
         (self.away, self.pause) = (0, 1);
-        self.given_up = false;
+        (self.given_up, self.unheard) = (false, false);
         self.deaf = below == 0;
         self.begin(known);
         match self.deaf {
@@ -86,10 +86,8 @@ impl<E: Ends> Handle<E> {
     }
 
     /// Names who consumes, says what is held, and asks what has no answer. The order matters: who holds something is known
-    /// by then.
+    /// by then. A consumer that was named and has no answer is named with the same question: the leader may have one for it.
     fn begin(&mut self, known: Option<u64>) {
-        self.questions
-            .retain(|_, waiting| !matches!(waiting, Waiting::Consume { reply: None, .. }));
         let asked = self
             .questions
             .iter()

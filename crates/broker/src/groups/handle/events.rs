@@ -80,11 +80,15 @@ impl Peer {
                 question: Question(question),
                 answer: Some(answer),
             }),
-            (Some(Asked::Standing { session }), Answer::Recalled { below, refused }) => {
-                let is_of_this = *session == self.session;
+            (Some(Asked::Standing { sent }), Answer::Recalled { below, refused }) => {
+                let sent = *sent;
                 self.questions.remove(&question);
-                // Before an earlier session the node would have sent more again: what it has given up since was not settled.
-                if let (Phase::Opening { sent }, true) = (self.phase, is_of_this) {
+                // What was asked before an earlier session counts, too, or none would begin while answers take longer than nodes
+                // wait for one: nothing was said since. Unless the node would have sent more again then: what it has given up
+                // since was not settled.
+                if self.phase == (Phase::Opening { sent }) {
+                    self.questions
+                        .retain(|_, asked| !matches!(asked, Asked::Standing { .. }));
                     self.opened(below, refused, sent);
                     self.ask_resolved(requests, numbers);
                 }

@@ -72,6 +72,9 @@ pub struct Handle<E: Ends> {
     /// Clients were told that nobody can be reached.
     given_up: bool,
     publishes: Publishes<E>,
+    /// Messages with numbers were given up, and no leader has heard so since: one that knows a block of theirs in parts would
+    /// take for them what has their numbers next.
+    unheard: bool,
     credit: u64,
     /// More was asked for than what may be sent and not answered.
     wants: bool,
@@ -161,6 +164,7 @@ impl<E: Ends> Handle<E> {
             away: 0,
             given_up: false,
             publishes: Publishes::new(),
+            unheard: false,
             credit: FIRST_CREDIT,
             wants: false,
             deaf: false,
@@ -213,9 +217,10 @@ impl<E: Ends> Handle<E> {
         self.term
     }
 
-    /// True if nobody needs it: no client waits for anything or has anything.
+    /// True if nobody needs it: no client waits for anything or has anything, and no leader is to hear anything.
     pub fn is_idle(&self) -> bool {
         self.publishes.is_empty()
+            && !self.unheard
             && self.consumers.is_empty()
             && self.questions.is_empty()
             && self.holdings.is_empty()
@@ -354,6 +359,8 @@ impl<E: Ends> Handle<E> {
         self.said.clear();
         self.unasked.clear();
         self.holdings.pause();
+        // Whoever has held it answers for that no longer.
+        self.credit = self.credit.max(FIRST_CREDIT);
         self.link = None;
         self.opens_in = 1;
     }
@@ -367,6 +374,7 @@ impl<E: Ends> Handle<E> {
         if !self.is_open() {
             self.close();
         }
+        self.unheard |= self.publishes.have_numbers();
         self.publishes.give_up(&mut orders.unreached);
         self.discarded |= !self.holdings.is_empty();
         self.holdings.return_all();
@@ -393,6 +401,7 @@ impl<E: Ends> Handle<E> {
     pub fn retire(&mut self, orders: &mut Orders<E>) {
         self.publishes.retire(&mut orders.effects);
         self.give_up(orders);
+        self.unheard = false;
         self.holdings.forget();
     }
 

@@ -78,8 +78,8 @@ pub enum Knowledge {
 pub enum Asked {
     /// Whether it is on record that the node knows what counts.
     Known,
-    /// How the node stands, before this session of it.
-    Standing { session: u64 },
+    /// How the node stands, which goes on with this number or a higher one.
+    Standing { sent: u64 },
     /// What its consumers have: as the node named it.
     Holds { session: u64, held: Vec<Held> },
     /// Whether what was resolved is on record, up to this number.
@@ -192,7 +192,7 @@ impl Peer {
             recorded: 0,
             asks_resolved: false,
             next: 1,
-            credit: Credit::new(budget),
+            credit: Credit::new(node, budget),
         }
     }
 
@@ -237,10 +237,7 @@ impl Peer {
             && self.parts == 0
         {
             self.phase = Phase::Opening { sent };
-            let asked = Asked::Standing {
-                session: self.session,
-            };
-            self.recall(sent, asked, requests, numbers);
+            self.recall(sent, Asked::Standing { sent }, requests, numbers);
         }
     }
 

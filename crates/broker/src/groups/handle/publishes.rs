@@ -97,6 +97,11 @@ impl<E: Ends> Publishes<E> {
         self.kept.is_empty()
     }
 
+    /// True if something that is kept has numbers.
+    pub fn have_numbers(&self) -> bool {
+        self.kept.front().is_some_and(|kept| kept.first > 0)
+    }
+
     /// What is kept, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

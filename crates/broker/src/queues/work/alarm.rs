@@ -7,6 +7,8 @@
 
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::{Pressure, Release};
+use model::QueueId;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,8 +62,8 @@ struct Raised {
     /// What publishers are told.
     text: Arc<str>,
     reason: AlarmReason,
-    /// What they wait for.
-    release: Arc<Release>,
+    /// What they wait for: for each queue that the node leads another one, as it may lead it no longer before the alarm ends.
+    releases: BTreeMap<Option<QueueId>, Arc<Release>>,
     /// For so many ticks it counts.
     left: u32,
 }
@@ -86,7 +88,7 @@ impl PeerAlarm {
                     // RabbitMQ's words come first: there are clients that look for them.
                     text: format!("{reason} (node {name})").into(),
                     reason,
-                    release: earlier.map(|earlier| earlier.release).unwrap_or_default(),
+                    releases: earlier.map(|earlier| earlier.releases).unwrap_or_default(),
                     left: COUNTS_FOR,
                 });
                 self.is_on.store(true, Ordering::Release);
@@ -105,7 +107,20 @@ impl PeerAlarm {
         drop(raised);
         if let Some(ended) = ended {
             tracing::warn!(area = "alarm", "this blocks publishers no more: {}", ended.text);
-            ended.release.release();
+            ended.releases.values().for_each(|release| release.release());
+        }
+    }
+
+    /// The node does not lead this queue: its publishers wait no longer.
+    pub fn ends_of(&self, queue: QueueId) {
+        if self.is_on.load(Ordering::Acquire) {
+            let release = self
+                .lock()
+                .as_mut()
+                .and_then(|it| it.releases.remove(&Some(queue)));
+            if let Some(release) = release {
+                release.release();
+            }
         }
     }
 
@@ -124,20 +139,21 @@ impl PeerAlarm {
         }
     }
 
-    /// Why publishers to queues of the node are to wait, if they are.
+    /// Why publishers to queues of the node are to wait, if they are: to those that are at home there, or to one that it leads.
     #[inline]
-    pub fn pressure(&self) -> Option<Pressure> {
+    pub fn pressure(&self, led: Option<QueueId>) -> Option<Pressure> {
         match self.is_on.load(Ordering::Acquire) {
             false => None,
-            true => self.look(),
+            true => self.look(led),
         }
     }
 
     #[cold]
-    fn look(&self) -> Option<Pressure> {
-        let raised = self.lock();
-        let known = raised.as_ref()?;
-        Some(Pressure::by_alarm(known.text.clone(), known.release.clone()))
+    fn look(&self, led: Option<QueueId>) -> Option<Pressure> {
+        let mut raised = self.lock();
+        let known = raised.as_mut()?;
+        let release = known.releases.entry(led).or_default();
+        Some(Pressure::by_alarm(known.text.clone(), release.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Raised>> {
@@ -155,21 +171,35 @@ mod tests {
     }
 
     fn text(alarm: &PeerAlarm) -> String {
-        alarm.pressure().unwrap().alarm().unwrap().to_string()
+        alarm.pressure(None).unwrap().alarm().unwrap().to_string()
     }
 
     #[test]
     fn publishers_wait_for_the_end_of_an_alarm_and_are_told_whose_it_is() {
         let alarm = PeerAlarm::default();
-        assert!(alarm.pressure().is_none());
+        assert!(alarm.pressure(None).is_none());
         said(&alarm, Some(AlarmReason::Memory));
-        let waits = alarm.pressure().unwrap();
+        let waits = alarm.pressure(None).unwrap();
         assert_eq!(waits.alarm(), Some(&Arc::from("low on memory (node rabbit@n2)")));
         said(&alarm, Some(AlarmReason::MemoryAndDisk));
         assert_eq!(text(&alarm), "low on memory & disk (node rabbit@n2)");
         assert!(!waits.poll(Waker::noop()), "there still is one");
         said(&alarm, None);
-        assert!(waits.poll(Waker::noop()) && alarm.pressure().is_none());
+        assert!(waits.poll(Waker::noop()) && alarm.pressure(None).is_none());
+    }
+
+    #[test]
+    fn publishers_to_a_queue_wait_no_longer_once_another_node_leads_it() {
+        let alarm = PeerAlarm::default();
+        said(&alarm, Some(AlarmReason::Disk));
+        let waits = [None, Some(QueueId(1)), Some(QueueId(2))].map(|led| alarm.pressure(led).unwrap());
+        let go_on = || waits.each_ref().map(|waits| waits.poll(Waker::noop()));
+        alarm.ends_of(QueueId(2));
+        assert_eq!(go_on(), [false, false, true]);
+        said(&alarm, Some(AlarmReason::MemoryAndDisk));
+        assert_eq!(go_on(), [false, false, true]);
+        said(&alarm, None);
+        assert_eq!(go_on(), [true; 3]);
     }
 
     #[test]
@@ -177,7 +207,7 @@ mod tests {
         let (own, alarm) = (OwnAlarm::default(), PeerAlarm::default());
         own.set(Some(AlarmReason::Disk));
         said(&alarm, own.get());
-        let waits = alarm.pressure().unwrap();
+        let waits = alarm.pressure(None).unwrap();
         for _ in 0..10 * COUNTS_FOR {
             if let Some(reason) = own.tick() {
                 said(&alarm, Some(reason));
@@ -186,7 +216,7 @@ mod tests {
         }
         assert!(!waits.poll(Waker::noop()));
         (0..COUNTS_FOR).for_each(|_| alarm.tick());
-        assert!(waits.poll(Waker::noop()) && alarm.pressure().is_none());
+        assert!(waits.poll(Waker::noop()) && alarm.pressure(None).is_none());
         own.set(None);
         assert!((0..20).all(|_| own.tick().is_none()));
     }

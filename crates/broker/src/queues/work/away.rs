@@ -185,6 +185,11 @@ impl Away {
         })
     }
 
+    /// True if [`Away::turn`] is due after somebody has asked whether it is unneeded.
+    pub fn is_left(&self) -> bool {
+        self.turned.is_left()
+    }
+
     /// A reason to slow down for those who publish to it.
     pub fn pressure(&self) -> Option<Pressure> {
         if !self.full.load(Ordering::Acquire) {
@@ -229,6 +234,15 @@ impl Away {
 
     fn room(&self) -> MutexGuard<'_, Option<Arc<Release>>> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who waits for room would wait for ever: whoever publishes next finds another handle, which has some.
+impl Drop for Away {
+    fn drop(&mut self) {
+        if let Some(release) = self.room().take() {
+            release.release();
+        }
     }
 }
 
@@ -380,5 +394,55 @@ impl Inner {
         for reply in orders.declined {
             reply.outbox.send(reply.answered(None));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Work, WorkLinks};
+    use super::*;
+    use bytes::Bytes;
+    use std::sync::Weak;
+    use std::task::Waker;
+
+    const HOME: NodeId = NodeId(2);
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl WorkLinks for Nowhere {
+        fn work(&self, _: NodeId, _: Vec<Bytes>) {}
+    }
+
+    #[test]
+    fn who_waits_for_a_queue_that_is_held_goes_on_when_its_handle_is_let_go_of() {
+        let existing: Weak<crate::Broker> = Weak::new();
+        let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
+        let away = Away::of_home(&work.here, QueueId(7));
+        let held = ToNode::Opened {
+            below: 1,
+            refused: model::Ranges::new(),
+            resolved: 0,
+            credit: 0,
+        };
+        let frame = Frame {
+            session: 1,
+            term: 1,
+            number: 1,
+            seen: 1,
+            asks: false,
+            messages: vec![held],
+        };
+        away.put(Brought::Up(HOME));
+        away.put(Brought::Said(HOME, frame));
+        away.turn(&work.here);
+        let pressure = away.pressure().expect("the queue is held");
+        for _ in 0..KEPT_FOR {
+            away.put(Brought::Tick);
+            away.turn(&work.here);
+        }
+        assert!(away.is_unneeded(&work.here) && !pressure.poll(Waker::noop()));
+        drop(away);
+        assert!(pressure.poll(Waker::noop()));
     }
 }

@@ -2,12 +2,12 @@
 //! node.
 
 use super::away::{Away, Brought};
-use super::handles::{Handles, begins};
+use super::handles::{Handles, begins, goes_nowhere};
 use super::{Here, SharedQueue, Work};
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, ToNode};
-use crate::node::ends::{Ends, Receipt};
+use crate::node::ends::Ends;
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
 use model::{QueueId, QueueSettings};
@@ -63,24 +63,13 @@ impl Followed {
 
     /// A node says this of a queue. It comes back if there is no handle of it.
     pub fn receive(&self, from: NodeId, id: QueueId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
-        match self.handles.bring(id, Brought::Said(from, frame)) {
-            Err(Brought::Said(_, frame)) => Err(frame),
-            _ => Ok(()),
-        }
+        self.handles.receive(id, from, frame)
     }
 
     fn begin(&self, id: QueueId, request: Request) {
         let existing = self.here.existing.upgrade();
         let Some(queue) = existing.and_then(|existing| existing.shared(id)) else {
-            // It was deleted just now: what is published to it goes nowhere, as on one node.
-            return match request {
-                Request::Enqueue { receipt, .. } => {
-                    if let Some((outbox, event)) = receipt.map(Receipt::into_confirm) {
-                        outbox.send(event);
-                    }
-                }
-                other => Handle::decline(other),
-            };
+            return goes_nowhere(request);
         };
         let new = || Some(self.make(id, &queue));
         self.handles.begin(id, new, Some(Brought::Asked(request)));

@@ -3,6 +3,10 @@
 use super::Here;
 use super::away::{Away, Brought};
 use crate::clients::pressure::Pressure;
+use crate::groups::NodeId;
+use crate::groups::handle::{Frame, ToNode};
+use crate::node::ends::Receipt;
+use crate::queues::Handle;
 use crate::queues::remote::Request;
 use model::QueueId;
 use std::collections::BTreeMap;
@@ -44,6 +48,10 @@ impl Handles {
         // Whoever brings something holds this lock meanwhile.
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| !queue.is_unneeded(&self.here));
+        let left = queues.values().filter(|queue| queue.is_left());
+        let left: Vec<Arc<Away>> = left.cloned().collect();
+        drop(queues);
+        left.iter().for_each(|queue| queue.turn(&self.here));
     }
 
     /// Brings something to the handle of a queue, if there is one; else it comes back.
@@ -57,6 +65,14 @@ impl Handles {
         drop(queues);
         queue.turn(&self.here);
         Ok(())
+    }
+
+    /// A node says this of a queue. It comes back if there is no handle of it.
+    pub fn receive(&self, id: QueueId, from: NodeId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
+        match self.bring(id, Brought::Said(from, frame)) {
+            Err(Brought::Said(_, frame)) => Err(frame),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a handle if there is none by now, and brings it this, which comes back if none is to be made. A new one is brought
@@ -119,5 +135,17 @@ pub(super) fn begins(request: &Request, reached: bool) -> bool {
         // A new handle knows that there is no such consumer any more.
         Request::Cancel { reply, .. } | Request::Pause { reply, .. } => reply.is_some(),
         _ => false,
+    }
+}
+
+/// A queue was deleted just now: what is published to it goes nowhere, as on one node.
+pub(super) fn goes_nowhere(request: Request) {
+    match request {
+        Request::Enqueue { receipt, .. } => {
+            if let Some((outbox, event)) = receipt.map(Receipt::into_confirm) {
+                outbox.send(event);
+            }
+        }
+        other => Handle::decline(other),
     }
 }

@@ -27,6 +27,23 @@ pub(super) struct Leading {
     ticks: AtomicU32,
 }
 
+/// Who may have something of a queue.
+#[derive(Default)]
+pub(super) struct ToHear {
+    /// They are heard before anything is delivered.
+    pub starts: Vec<Incarnation>,
+    /// They were not heard of, so it is not known which start of them there is. All that queues know of count as down.
+    pub unknown: Vec<NodeId>,
+}
+
+impl ToHear {
+    /// Those of a queue's senders that count as down.
+    pub fn down(&self, senders: Vec<Incarnation>) -> impl Iterator<Item = Incarnation> {
+        let is_unknown = |sender: &Incarnation| self.unknown.contains(&super::node_of(*sender));
+        senders.into_iter().filter(is_unknown)
+    }
+}
+
 /// The sessions of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
@@ -70,7 +87,11 @@ impl Work {
                 Some(term) if !queue.is_retired() => self.lead(queue, term),
                 _ => self.leads_no_more(queue.id),
             }
-            self.followed.led(queue.id, queue.leader());
+            let leader = queue.leader();
+            self.followed.led(queue.id, leader);
+            for node in self.all_nodes().iter().filter(|node| Some(node.node) != leader) {
+                node.does_not_lead(queue.id);
+            }
             // Another thread may have been told of a later term meanwhile, and undone by this one.
             if queue.term() == term {
                 return;
@@ -125,11 +146,11 @@ impl Work {
         }
     }
 
-    fn begin_leading(&self, queue: &Arc<Queue>, term: u64, nodes: &[Incarnation], brought: Option<Brought>) {
+    fn begin_leading(&self, queue: &Arc<Queue>, term: u64, nodes: &ToHear, brought: Option<Brought>) {
         let started = |node| self.start_of(node).unwrap_or(0);
         let (here, budget) = (self.here.clone(), self.budget.clone());
         let served = Served::leading((queue.clone(), term), here, budget, nodes, started);
-        for node in nodes {
+        for node in &nodes.starts {
             let is_up =
                 |node: NodeId| node == self.here.node() || self.known(node).is_some_and(|it| it.is_up());
             if is_up(super::node_of(*node)) {
@@ -149,7 +170,7 @@ impl Work {
             return Err(brought);
         }
         // There were some, so the machine knows whom it waits for, and they were not needed any more.
-        self.begin_leading(queue, term, &[], Some(brought));
+        self.begin_leading(queue, term, &ToHear::default(), Some(brought));
         Ok(())
     }
 
@@ -168,24 +189,27 @@ impl Work {
         }
     }
 
-    /// The starts of nodes that may have something of a queue which others have delivered; `None` if that is to be asked again
-    /// with the next tick.
-    fn nodes_to_hear(&self) -> Option<Vec<Incarnation>> {
+    /// The nodes that may have something of a queue which others have delivered; `None` if that is to be asked again with the
+    /// next tick.
+    fn nodes_to_hear(&self) -> Option<ToHear> {
         let knows_all = self.leading.ticks.load(Ordering::Relaxed) >= KNOWS_ALL_AFTER;
         let existing = self.here.existing.upgrade()?;
-        let mut nodes = vec![self.here.incarnation];
+        let mut to_hear = ToHear {
+            starts: vec![self.here.incarnation],
+            unknown: Vec::new(),
+        };
         for node in existing
             .nodes()
             .into_iter()
             .filter(|node| *node != self.here.node())
         {
             match self.start_of(node).filter(|start| *start > 0) {
-                Some(start) => nodes.push(incarnation(node, start)),
-                None if knows_all => {}
+                Some(start) => to_hear.starts.push(incarnation(node, start)),
+                None if knows_all => to_hear.unknown.push(node),
                 None => return None,
             }
         }
-        Some(nodes)
+        Some(to_hear)
     }
 
     /// A node has asked about a queue that is not decided here: it is told by whom, if this node knows.
@@ -203,17 +227,8 @@ impl Work {
         let own = self.here.node();
         match envelope {
             Envelope::Down { queue, frame } => {
-                let asked = self.followed.receive(own, queue, frame).err();
-                if let Some(frame) =
-                    asked.and_then(|asked| super::reached::nothing(self.here.incarnation, &asked))
-                {
-                    let version = self.here.version();
-                    let said = Envelope::Up {
-                        queue,
-                        version,
-                        frame,
-                    };
-                    self.serve(own, said, 0);
+                if let Err(asked) = self.followed.receive(own, queue, frame) {
+                    self.say_nothing(own, queue, &asked);
                 }
             }
             up @ Envelope::Up { .. } => self.serve(own, up, 0),
@@ -225,7 +240,27 @@ impl Work {
     /// A reason to slow down for those who publish to a queue that is led on a node with an alarm.
     pub(super) fn alarm_where_led(&self, queue: QueueId) -> Option<Pressure> {
         let existing = self.here.existing.upgrade()?;
-        let leader = existing.replica(queue)?.leader()?;
-        self.known(leader)?.alarm_pressure()
+        let leader = || existing.replica(queue)?.leader();
+        let leads = leader()?;
+        let pressure = self.known(leads)?.alarm_of(queue)?;
+        // Those who wait were let go of if another one leads since.
+        (leader() == Some(leads)).then_some(pressure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_of_which_no_start_is_known_counts_as_down_in_all_its_starts() {
+        let [one, other, third] = [1, 2, 3].map(NodeId);
+        let to_hear = ToHear {
+            starts: vec![incarnation(one, 7), incarnation(other, 4)],
+            unknown: vec![third],
+        };
+        let senders = vec![incarnation(one, 7), incarnation(third, 2), incarnation(third, 5)];
+        let down: Vec<Incarnation> = to_hear.down(senders).collect();
+        assert_eq!(down, [incarnation(third, 2), incarnation(third, 5)]);
     }
 }

@@ -32,7 +32,7 @@ mod ways;
 use super::Queue;
 use super::remote::{Peers, Remote};
 use crate::clients::alarms::AlarmReason;
-use crate::groups::handle::{Budget, Sessions};
+use crate::groups::handle::{Budget, Frame, Sessions, ToNode};
 use crate::groups::{NodeId, RejectedFrames};
 use crate::node::ends::Ends;
 use alarm::OwnAlarm;
@@ -329,15 +329,12 @@ impl Work {
         let length = bytes.len();
         match Envelope::decode(bytes) {
             Some(Envelope::Down { queue, frame }) => {
-                let of_home = self.followed.receive(from, queue, frame).err();
-                if let Some(frame) = of_home.and_then(|frame| known.receive(queue, frame)) {
-                    let version = self.here.version();
-                    let said = Envelope::Up {
-                        queue,
-                        version,
-                        frame,
-                    };
-                    self.here.send(from, said);
+                let received = self.followed.receive(from, queue, frame);
+                let received = received.or_else(|frame| known.receive(queue, frame));
+                // Its handle may just have come from there.
+                let received = received.or_else(|frame| self.followed.receive(from, queue, frame));
+                if let Err(asked) = received {
+                    self.say_nothing(from, queue, &asked);
                 }
             }
             Some(up @ Envelope::Up { .. }) => self.serve(from, up, length),
@@ -357,6 +354,19 @@ impl Work {
                 "cluster",
                 format_args!("what it sends about a queue can't be read"),
             ),
+        }
+    }
+
+    /// A node that asks about a queue hears that there is no handle of it here.
+    fn say_nothing(&self, to: NodeId, queue: QueueId, asked: &Frame<ToNode>) {
+        let is_asked = matches!(asked.messages[..], [ToNode::Speak | ToNode::Closed]);
+        if is_asked {
+            let said = Envelope::Up {
+                queue,
+                version: self.here.version(),
+                frame: Sessions::nothing(self.here.incarnation, asked),
+            };
+            self.here.send(to, said);
         }
     }
 
@@ -382,7 +392,10 @@ impl Work {
         // Whoever brings something holds this lock meanwhile.
         let mut all = self.served.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, served| !served.is_unneeded());
+        let left = all.values().filter(|served| served.is_left());
+        let left: Vec<Arc<Served>> = left.cloned().collect();
         drop(all);
+        left.iter().for_each(|served| served.turn());
         let due = self.parked().due(self.here.version());
         for (from, envelope) in due {
             self.serve(from, envelope, 0);

@@ -3,14 +3,14 @@
 use super::Here;
 use super::alarm::PeerAlarm;
 use super::away::{Away, Brought};
-use super::handles::{Handles, begins};
+use super::handles::{Handles, begins, goes_nowhere};
 use crate::clients::alarms::AlarmReason;
 use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
-use crate::groups::handle::{Frame, Sessions, ToLeader, ToNode};
+use crate::groups::handle::{Frame, ToNode};
 use crate::queues::Handle;
 use crate::queues::remote::{Remote, Request};
-use model::{Incarnation, QueueId};
+use model::QueueId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A node without a link for so many ticks, of 100 ms each, cannot be reached: its queues have no owner. Handles tell their
@@ -114,17 +114,19 @@ impl Reached {
         self.alarm.said(reason, || self.here.name_of(self.node));
     }
 
-    /// Publishers to its queues wait, as long as it has an alarm.
-    pub fn alarm_pressure(&self) -> Option<Pressure> {
-        self.alarm.pressure()
+    /// Publishers to a queue that it leads wait, as long as it has an alarm and leads it.
+    pub fn alarm_of(&self, led: QueueId) -> Option<Pressure> {
+        self.alarm.pressure(Some(led))
     }
 
-    /// The node says this of a queue.
-    pub fn receive(&self, id: QueueId, frame: Frame<ToNode>) -> Option<Frame<ToLeader>> {
-        if let Err(Brought::Said(_, frame)) = self.handles.bring(id, Brought::Said(self.node, frame)) {
-            return nothing(self.here.incarnation, &frame);
-        }
-        None
+    /// It does not lead this queue.
+    pub fn does_not_lead(&self, queue: QueueId) {
+        self.alarm.ends_of(queue);
+    }
+
+    /// The node says this of a queue. It comes back if there is no handle of it.
+    pub fn receive(&self, id: QueueId, frame: Frame<ToNode>) -> Result<(), Frame<ToNode>> {
+        self.handles.receive(id, self.node, frame)
     }
 
     /// Makes a handle, and brings it this.
@@ -136,8 +138,11 @@ impl Reached {
             Some((queue, self.is_up().then_some(Brought::Up(self.node))))
         };
         let left = self.handles.begin(id, new, Some(Brought::Asked(request)));
-        if let (Some(Brought::Asked(request)), Some(followed)) = (left, self.here.followed(id)) {
-            followed.submit(id, request);
+        if let Some(Brought::Asked(request)) = left {
+            match self.here.followed(id) {
+                Some(followed) => followed.submit(id, request),
+                None => goes_nowhere(request),
+            }
         }
     }
 
@@ -162,12 +167,6 @@ impl Link {
     }
 }
 
-/// What a node says that has no handle of a queue, if it was asked to speak.
-pub(super) fn nothing(me: Incarnation, said: &Frame<ToNode>) -> Option<Frame<ToLeader>> {
-    let asked = matches!(said.messages[..], [ToNode::Speak | ToNode::Closed]);
-    asked.then(|| Sessions::nothing(me, said))
-}
-
 impl Remote for Reached {
     fn submit(&self, queue: QueueId, request: Request) {
         if let Err(Brought::Asked(request)) = self.handles.bring(queue, Brought::Asked(request)) {
@@ -181,7 +180,7 @@ impl Remote for Reached {
 
     fn pressure(&self, queue: QueueId) -> Option<Pressure> {
         let of_queue = || self.handles.pressure(queue);
-        self.alarm_pressure().or_else(of_queue)
+        self.alarm.pressure(None).or_else(of_queue)
     }
 
     fn deleted(&self, queue: QueueId) {
@@ -192,5 +191,82 @@ impl Remote for Reached {
 impl std::fmt::Debug for Reached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "queues of node {}", self.node.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Existing, SharedQueue, Work, WorkLinks};
+    use super::*;
+    use crate::clients::outbox::{ChannelId, Event, Outbox};
+    use crate::node::ends::Receipt;
+    use crate::queues::Queue;
+    use bytes::Bytes;
+    use model::properties::Properties;
+    use model::{BlockBuilder, Message, QueueSettings, Ranges, RouteBuf};
+    use std::sync::Weak;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const HOME: NodeId = NodeId(2);
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl WorkLinks for Nowhere {
+        fn work(&self, _: NodeId, _: Vec<Bytes>) {}
+    }
+
+    /// A queue of several nodes that is deleted once somebody has looked for it.
+    struct Deleted(AtomicBool);
+
+    impl Existing for Deleted {
+        fn here(&self, _: QueueId) -> Option<Arc<Queue>> {
+            None
+        }
+
+        fn version(&self) -> u64 {
+            0
+        }
+
+        fn shared(&self, _: QueueId) -> Option<SharedQueue> {
+            let is_deleted = self.0.swap(true, Ordering::Relaxed);
+            (!is_deleted).then(|| SharedQueue {
+                home: HOME,
+                members: vec![HOME],
+                settings: QueueSettings::default(),
+                leader: None,
+            })
+        }
+
+        fn moved(&self) {}
+    }
+
+    #[test]
+    fn what_is_published_to_a_queue_that_is_deleted_meanwhile_goes_nowhere_and_is_confirmed() {
+        let deleted = Arc::new(Deleted(AtomicBool::new(false)));
+        let existing: Weak<dyn Existing> = Arc::downgrade(&deleted) as Weak<dyn Existing>;
+        let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
+        let outbox = Arc::new(Outbox::new());
+        let mut block = BlockBuilder::default();
+        let route = RouteBuf::new(b"", b"q");
+        block.push_message(&Message::new(route.as_route(), Properties::amqp091(b""), b"body"));
+        let receipt = Receipt {
+            outbox: outbox.clone(),
+            channel: ChannelId(1),
+            numbers: Ranges::one(5),
+            queue: None,
+            timed: None,
+        };
+        let request = Request::Enqueue {
+            block: Arc::new(block.finish(false, Default::default())),
+            receipt: Some(receipt),
+        };
+        work.node(HOME).begin(QueueId(7), request);
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        assert!(
+            matches!(&events[..], [Event::Confirm { numbers, .. }] if *numbers == Ranges::one(5)),
+            "{events:?}"
+        );
     }
 }

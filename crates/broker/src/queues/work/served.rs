@@ -2,6 +2,7 @@
 //! directly. This node's clients have one, too, if several nodes have the queue.
 
 use super::frame::Envelope;
+use super::leading::ToHear;
 use super::turned::Turned;
 use super::{Here, node_of, start_of};
 use crate::clients::pressure::Pressure;
@@ -84,17 +85,19 @@ impl Served {
         Self::with(queue, here, (term, sessions), requests, started)
     }
 
-    /// The same for a queue that several nodes have or have had, and that this one leads in this term. These nodes may have something of it
-    /// that others have delivered: they are heard first.
+    /// The same for a queue that several nodes have or have had, and that this one leads in this term. Some may have something of it that
+    /// others have delivered: they are heard first, or count as down, which goes on record before it is given to anybody else.
     pub fn leading(
         (queue, term): (Arc<Queue>, u64),
         here: Arc<Here>,
         budget: Arc<Budget>,
-        nodes: &[Incarnation],
+        nodes: &ToHear,
         started: impl Fn(NodeId) -> u64,
     ) -> Arc<Self> {
         let mut requests = Requests::new();
-        let mut sessions = Sessions::new(term, nodes, budget, &mut requests);
+        let down = nodes.down(queue.senders());
+        requests.extend(down.map(|node| queue::Request::CountAsDown { node }));
+        let mut sessions = Sessions::new(term, &nodes.starts, budget, &mut requests);
         if queue.own_term().is_some() {
             sessions = sessions.beside_clients_of(queue.node().clone());
         }
@@ -187,6 +190,11 @@ impl Served {
                 true => inner.deleted >= DELETED_FOR,
                 false => inner.sessions.are_over() && inner.pressed.is_none(),
             })
+    }
+
+    /// True if [`Served::turn`] is due after somebody has asked whether it is unneeded.
+    pub fn is_left(&self) -> bool {
+        self.turned.is_left()
     }
 
     /// Whose consumer it is that the queue knows by this name.

@@ -10,6 +10,7 @@ use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::{Broker, ConsumerSettings, DeclareQueue, Options, Refusal, Session, Subscription};
 use catalog::{NodeConnection, Request as Change};
 use model::properties::{Properties, PropertiesBuilder};
+use model::table::Table;
 use model::{Message, Ranges, RouteBuf};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ impl Node {
     }
 
     /// Declares the queue as one of the other node.
-    fn declare_there(&self) {
+    fn declare_there(&self, declare: DeclareQueue) {
         let (topology, node) = (self.broker.topology(), catalog::NodeId(u64::from(HOME.0)));
         let name = "rabbit@home".into();
         topology
@@ -97,7 +98,7 @@ impl Node {
             .unwrap();
         let declare = Change::DeclareQueue {
             vhost: "/".into(),
-            declare: durable(),
+            declare,
             by: NodeConnection::of_node(catalog::Incarnation { node, number: 1 }),
             unique: [0; 16],
         };
@@ -106,9 +107,13 @@ impl Node {
     }
 
     fn publish(&self, number: u64) {
+        self.publish_to("q", number);
+    }
+
+    fn publish_to(&self, queue: &str, number: u64) {
         let mut publisher = self.session.publisher(CHANNEL, 1);
         let properties = PropertiesBuilder::new().delivery_mode(2).encode();
-        let route = RouteBuf::new(b"", b"q");
+        let route = RouteBuf::new(b"", queue.as_bytes());
         let message = Message::new(route.as_route(), Properties::amqp091(&properties), b"body");
         publisher.publish(&message, Some(number)).unwrap();
         publisher.flush();
@@ -143,11 +148,16 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
+        Self::with(durable())
+    }
+
+    /// The same, with a queue that is declared like this.
+    fn with(declare: DeclareQueue) -> Self {
         let (wire, files) = (Arc::<Wire>::default(), FaultyFs::new());
         let home = Node::open(HOME, &files, &wire);
         let away = Node::open(AWAY, &FaultyFs::new(), &wire);
-        home.session.declare_queue(CHANNEL, durable()).unwrap();
-        away.declare_there();
+        home.session.declare_queue(CHANNEL, declare.clone()).unwrap();
+        away.declare_there(declare);
         let id = |node: &Node| node.broker.view().queue("/", "q").unwrap().id;
         assert_eq!(id(&home), id(&away));
         Self {
@@ -308,6 +318,44 @@ fn a_link_that_blinks_loses_and_doubles_nothing_and_consumers_keep_what_they_hol
     pair.told("a confirm", confirms(2));
     // The second one is delivered.
     pair.comes_to(0, 1);
+}
+
+#[test]
+fn a_dead_letter_for_a_transient_queue_of_a_node_that_is_not_reached_stays_where_it_died() {
+    let transient = DeclareQueue {
+        durable: false,
+        ..durable()
+    };
+    let pair = Pair::with(transient);
+    let of = |name: &str, to: &str| DeclareQueue {
+        name: name.into(),
+        arguments: Table::new()
+            .with("x-message-ttl", 0)
+            .with("x-dead-letter-exchange", "")
+            .with("x-dead-letter-routing-key", to),
+        ..durable()
+    };
+    for (name, to) in [("dies", "q"), ("goes", "near")] {
+        let declare = of(name, to);
+        pair.away.session.declare_queue(CHANNEL, declare).unwrap();
+    }
+    let near = DeclareQueue {
+        name: "near".into(),
+        ..durable()
+    };
+    pair.away.session.declare_queue(CHANNEL, near).unwrap();
+    pair.away.publish_to("dies", 1);
+    pair.away.publish_to("goes", 2);
+    // Dead letters are published one after the other.
+    let queues = pair.away.broker.queues().all();
+    let near = queues.iter().find(|queue| &*queue.name == "near").unwrap();
+    let until = Instant::now() + LIMIT;
+    while near.status().ready == 0 {
+        assert!(Instant::now() < until, "{:?}", near.status());
+        std::thread::yield_now();
+    }
+    pair.link();
+    pair.comes_to(1, 0);
 }
 
 #[test]

@@ -47,6 +47,7 @@ impl<S, M> Turned<S, M> {
     }
 
     /// Whether nobody turns it, nothing is brought, and the state is as asked. As long as nobody can bring anything, it stays so.
+    /// If not, [`Turned::turn`] is due where something [`is left`](Turned::is_left).
     pub fn is(&self, asked: impl FnOnce(&S) -> bool) -> bool {
         let state = match self.state.try_lock() {
             Ok(state) => state,
@@ -54,6 +55,11 @@ impl<S, M> Turned<S, M> {
             Err(TryLockError::WouldBlock) => return false,
         };
         !self.mail.load(Ordering::SeqCst) && asked(&state)
+    }
+
+    /// Something was brought that nobody has turned yet: whoever did may have left that to one who only looked.
+    pub fn is_left(&self) -> bool {
+        self.mail.load(Ordering::SeqCst)
     }
 
     /// What is found in the state, between two turns. [`Turned::turn`] is due: who brought something meanwhile has left it to
@@ -86,9 +92,17 @@ mod tests {
             }
         });
         assert!(turned.is(|seen| *seen == [3, 2, 1, 0]));
+        assert!(!turned.is(|_| {
+            turned.put(7);
+            turned.turn(|_, _| unreachable!("somebody looks at it"));
+            false
+        }));
+        assert!(turned.is_left(), "nobody else looks at it");
+        turned.turn(|seen, brought| seen.extend(brought));
+        assert!(turned.is(|seen| seen.last() == Some(&7)) && !turned.is_left());
         turned.knock();
         assert!(!turned.is(|_| true), "there is something to look at");
-        turned.turn(|seen, brought| seen.push(7 + brought.len() as u64));
-        assert!(turned.is(|seen| seen.last() == Some(&7)));
+        turned.turn(|seen, brought| seen.push(8 + brought.len() as u64));
+        assert!(turned.is(|seen| seen.last() == Some(&8)));
     }
 }

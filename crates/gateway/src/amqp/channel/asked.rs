@@ -3,7 +3,7 @@
 use super::consumer::Consumer;
 use super::methods::{Answer, Next};
 use super::topology::count;
-use super::{Channel, Context};
+use super::{Channel, Context, Departed};
 use broker::stats::ConsumerDetails;
 use broker::{Done, QueueDeclared, QueueDeletion, QueueRef, Subscription};
 use model::table::Table;
@@ -49,16 +49,19 @@ pub struct Starting {
 }
 
 impl Asked {
-    /// The channel is gone: what the answer brings goes back, and what has begun comes to its end.
-    pub fn abandon(self, answer: Option<broker::Answer>) {
+    /// The channel is gone: what the answer brings goes back, and what has begun comes to its end. A consumer that has begun is
+    /// returned: deliveries may have come with the answer, and more may follow.
+    #[must_use]
+    pub fn abandon(self, answer: Option<broker::Answer>) -> Option<Departed> {
         match (self, answer) {
             (Self::Get { queue, no_ack: false }, Some(broker::Answer::Got { delivery, .. })) => {
                 queue.give_back(None, delivery.seqs, false);
+                None
             }
             (Self::Consume(starting), Some(broker::Answer::Consuming)) => {
-                starting.subscription.cancel();
+                Some(Departed::of(&starting.subscription))
             }
-            _ => {}
+            _ => None,
         }
     }
 }

@@ -150,7 +150,7 @@ impl Remains {
                     self.departures.answered(question);
                     let waiting = self.waiting.take_if(|waiting| waiting.question == question);
                     if let Some(waiting) = waiting {
-                        waiting.asked.abandon(answer);
+                        self.departures.add(waiting.asked.abandon(answer));
                     }
                 }
                 _ => {}

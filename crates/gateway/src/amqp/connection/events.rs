@@ -221,7 +221,7 @@ impl Open {
         let live = self.live(id);
         let channel = live.and_then(|at| self.channels.get_mut(at));
         let Some(channel) = channel.filter(|channel| channel.state == State::Open) else {
-            return asked.abandon(answer);
+            return self.departures.add(asked.abandon(answer));
         };
         let waited = channel.waiting_replies();
         let mut cx = self.shared.context(out.bytes());

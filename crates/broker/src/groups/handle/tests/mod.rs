@@ -3,12 +3,13 @@
 mod world;
 
 use super::*;
-use crate::node::ends::Ends;
+use crate::clients::outbox::{ChannelId, Outbox};
+use crate::node::ends::{Ends, Outlet};
 use model::{BlockBuilder, Message, Ranges, RouteBuf, Timestamp, properties::Properties};
 use proptest::prelude::*;
 use queue::Request;
 use std::sync::Arc;
-use world::{Step, World};
+use world::{Kind, Step, World};
 
 const NODES: usize = 3;
 
@@ -33,11 +34,12 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (node(), 0..4_usize).prop_map(|(node, records)| Step::Succeed(node, records)),
         1 => Just(Step::Learn),
         1 => node().prop_map(Step::Crash),
+        1 => node().prop_map(Step::LetGo),
     ]
 }
 
-fn run(steps: &[Step], counts_returns: bool, single_active: bool) {
-    let mut world = World::new(NODES, counts_returns, single_active);
+fn run(steps: &[Step], kind: Kind) {
+    let mut world = World::new(NODES, kind);
     steps.iter().for_each(|step| world.step(*step));
     world.judge();
 }
@@ -48,8 +50,10 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         counts_returns: bool,
         single_active: bool,
+        sorted: bool,
     ) {
-        run(&steps, counts_returns, single_active);
+        let kind = Kind { counts_returns, single_active, sorted };
+        run(&steps, kind);
     }
 }
 
@@ -61,7 +65,7 @@ fn what_a_leader_gave_in_a_session_that_it_has_given_up_comes_back_though_the_no
     for _ in 0..50 {
         steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
     }
-    run(&steps, false, false);
+    run(&steps, Kind::default());
 }
 
 #[test]
@@ -74,12 +78,12 @@ fn what_a_leader_answered_in_a_session_that_it_has_given_up_is_asked_again() {
     for _ in 0..50 {
         steps.extend([Step::Lose(0, 1), Step::Ticks(1)]);
     }
-    run(&steps, false, false);
+    run(&steps, Kind::default());
 }
 
 #[test]
 fn what_was_lost_with_a_session_comes_before_what_the_queue_had_for_the_consumer_meanwhile() {
-    let mut world = World::new(NODES, false, false);
+    let mut world = World::new(NODES, Kind::default());
     let steps = [
         Step::Consume(1, 0),
         Step::Settle,
@@ -137,7 +141,100 @@ fn a_client_whose_message_went_to_another_one_of_its_node_acks_it_in_vain() {
         Step::Settle,
         Step::Ack(1, 0),
     ];
-    run(&steps, false, false);
+    run(&steps, Kind::default());
+}
+
+#[test]
+fn a_handle_that_gave_up_a_block_which_is_known_in_parts_is_kept_until_a_leader_has_heard_so() {
+    let kind = Kind {
+        sorted: true,
+        ..Kind::default()
+    };
+    let mut steps = vec![
+        Step::Ticks(1),
+        Step::Publish(1, 1),
+        Step::Settle,
+        Step::Ticks(1),
+        Step::Settle,
+    ];
+    // Two records, of which one is committed when the leader is gone.
+    steps.extend([Step::Publish(1, 5), Step::Deliver(1, 0, 9), Step::Succeed(2, 1)]);
+    steps.extend([
+        Step::Cut(1, 0),
+        Step::Cut(1, 2),
+        Step::Ticks(60),
+        Step::LetGo(1),
+        Step::Heal,
+    ]);
+    steps.extend([
+        Step::Ticks(15),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Settle,
+        Step::LetGo(1),
+    ]);
+    steps.extend([Step::Publish(1, 5), Step::Settle, Step::Ticks(15), Step::Settle]);
+    run(&steps, kind);
+}
+
+/// What is said in the session that has begun.
+fn said(handle: &mut Handle<Ends>) -> Vec<ToLeader> {
+    let mut frames = Vec::new();
+    handle.frames(&mut frames);
+    frames.into_iter().flat_map(|(_, frame)| frame.messages).collect()
+}
+
+#[test]
+fn a_consumer_that_is_named_again_before_it_is_answered_is_named_with_the_same_question() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    let consumer = ConsumerId(7);
+    handle.adopt(OwnConsumer {
+        consumer,
+        outlet: Outlet {
+            outbox: Arc::new(Outbox::new()),
+            channel: ChannelId(1),
+            no_ack: false,
+        },
+        settings: ConsumerSettings {
+            no_ack: false,
+            exclusive: true,
+            prefetch: 0,
+            priority: 0,
+            window: 1 << 20,
+            paused: false,
+        },
+        outstanding: 0,
+    });
+    handle.leads(Some(leader));
+    let (mut questions, mut last) = (Vec::new(), 0);
+    for _ in 0..2 {
+        (last, _) = asked(&mut handle).unwrap();
+        handle.receive(leader, opened(last), &mut orders);
+        questions.extend(said(&mut handle).iter().filter_map(|message| match message {
+            ToLeader::Consume { question, .. } => Some(*question),
+            _ => None,
+        }));
+        if questions.len() == 1 {
+            handle.lost(leader);
+            handle.tick(&mut orders);
+        }
+    }
+    let [question, again] = questions[..] else {
+        panic!("{questions:?}")
+    };
+    assert_eq!(question, again);
+    let refused = Frame {
+        number: 2,
+        messages: vec![ToNode::Answer {
+            question,
+            answer: Answer::InExclusiveUse,
+        }],
+        ..opened(last)
+    };
+    handle.receive(leader, refused, &mut orders);
+    let told = |effect: &Effect<Ends>| matches!(effect, Effect::CancelConsumer { consumer: it, .. } if *it == consumer);
+    assert!(orders.effects.iter().any(told));
 }
 
 /// The session that is asked for, and from which number on its node would send again.
@@ -210,11 +307,29 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
 }
 
 #[test]
-fn what_was_asked_before_another_session_does_not_open_that_one() {
+fn who_may_send_nothing_may_again_when_the_session_is_over() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    let (session, _) = asked(&mut handle).unwrap();
+    handle.receive(leader, opened(session), &mut orders);
+    let held = Frame {
+        number: 2,
+        messages: vec![ToNode::Credit { bytes: 0 }],
+        ..opened(session)
+    };
+    handle.receive(leader, held, &mut orders);
+    assert!(handle.is_full());
+    handle.lost(leader);
+    assert!(!handle.is_full());
+}
+
+/// Which session is opened by which answer, if there is another one before the first answer comes.
+fn opened_by(sent: [u64; 2], answers: [u64; 2]) -> Vec<(u64, u64)> {
     let (node, budget) = (Incarnation(3), Budget::new(1 << 20));
     let mut requests = Requests::new();
     let mut sessions = Sessions::new(1, &[], budget, &mut requests);
-    for (session, sent) in [(1, 7), (2, 45)] {
+    for (session, sent) in (1..).zip(sent) {
         let mut frames = Vec::new();
         End::new(session, 0).send(vec![ToLeader::Open { node, sent }], &mut frames);
         sessions.receive(node, frames.remove(0), &mut requests);
@@ -224,7 +339,7 @@ fn what_was_asked_before_another_session_does_not_open_that_one() {
         _ => None,
     });
     let mut opened = Vec::new();
-    for (reply, below) in replies.zip([7, 11]) {
+    for (reply, below) in replies.zip(answers) {
         let refused = Ranges::new();
         let answered = reply.answered(Some(Answer::Recalled { below, refused }));
         reply.outbox.push(answered);
@@ -235,5 +350,11 @@ fn what_was_asked_before_another_session_does_not_open_that_one() {
             _ => None,
         }));
     }
-    assert_eq!(opened, [(2, 11)]);
+    opened
+}
+
+#[test]
+fn what_was_asked_before_another_session_opens_that_one_if_the_node_has_given_up_nothing_since() {
+    assert_eq!(opened_by([7, 45], [7, 11]), [(2, 11)]);
+    assert_eq!(opened_by([7, 7], [9, 11]), [(2, 9)]);
 }

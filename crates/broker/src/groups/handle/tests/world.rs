@@ -6,9 +6,9 @@ use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::node::host::Host;
 use crate::node::journal::Journal;
 use cluster::NodeId;
-use model::properties::Properties;
+use model::properties::{Properties, PropertiesBuilder};
 use model::{BlockBuilder, ConsumerId, DeliveryLimit, Incarnation, Journaled, Machine, Message, Outcome};
-use model::{QueueSettings, Ranges, RouteBuf, Seq, Timestamp};
+use model::{QueueSettings, Ranges, RouteBuf, Seq, Sorting, Timestamp};
 use queue::fifo::{Classic, Record};
 use queue::{Answer, ConsumerSettings, Delivery, Disposal, Effect, Request};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,7 +44,26 @@ pub enum Step {
     /// Who led before hears of it.
     Learn,
     Crash(usize),
+    /// A handle that nobody needs is let go of, and another one made.
+    LetGo(usize),
 }
+
+/// What the queue is set to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kind {
+    pub counts_returns: bool,
+    pub single_active: bool,
+    /// A block has a record for each level of its messages.
+    pub sorted: bool,
+}
+
+/// Every third message has another level than the others, where the queue sorts.
+fn level(number: u64) -> Option<u8> {
+    number.is_multiple_of(3).then_some(9)
+}
+
+/// Handles of a node count behind each other, so far apart.
+const APART: u64 = 1 << 32;
 
 /// The journal of a leader.
 #[derive(Default)]
@@ -118,6 +137,8 @@ pub struct World {
     network: BTreeMap<(usize, usize), VecDeque<Said>>,
     cut: BTreeSet<(usize, usize)>,
     numbers: u64,
+    /// How many handles were made after others of their nodes.
+    handles: u64,
     published: BTreeMap<u64, Incarnation>,
     answered: BTreeMap<u64, bool>,
     acked: BTreeSet<u64>,
@@ -134,12 +155,16 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(nodes: usize, counts_returns: bool, single_active: bool) -> Self {
+    pub fn new(nodes: usize, kind: Kind) -> Self {
         let settings = QueueSettings {
             durable: true,
             replicated: true,
-            single_active,
-            delivery_limit: counts_returns.then_some(DeliveryLimit::Unlimited),
+            single_active: kind.single_active,
+            delivery_limit: kind.counts_returns.then_some(DeliveryLimit::Unlimited),
+            sorting: match kind.sorted {
+                true => Sorting::Levels,
+                false => Sorting::Arrival,
+            },
             ..QueueSettings::default()
         };
         let mut world = Self {
@@ -151,6 +176,7 @@ impl World {
             network: BTreeMap::new(),
             cut: BTreeSet::new(),
             numbers: 0,
+            handles: 0,
             published: BTreeMap::new(),
             answered: BTreeMap::new(),
             acked: BTreeSet::new(),
@@ -222,6 +248,7 @@ impl World {
                 self.leaders.drain(..last);
             }
             Step::Crash(node) => self.crash(node),
+            Step::LetGo(node) => self.let_go(node),
         }
     }
 
@@ -230,7 +257,12 @@ impl World {
         let route = RouteBuf::new(b"", b"q");
         let numbers = Ranges::span(self.numbers + 1, self.numbers + count);
         for number in numbers.iter() {
-            let (properties, body) = (Properties::amqp091(b""), number.to_string());
+            let (mut properties, body) = (PropertiesBuilder::new(), number.to_string());
+            if let Some(level) = level(number) {
+                properties = properties.priority(level);
+            }
+            let properties = properties.encode();
+            let properties = Properties::amqp091(&properties);
             block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
             self.published.insert(number, self.nodes[node].me);
         }
@@ -625,6 +657,14 @@ impl World {
         }
     }
 
+    fn let_go(&mut self, node: usize) {
+        if self.nodes[node].handle.is_idle() {
+            self.handles += 1;
+            let new = Handle::new(self.nodes[node].me, &self.settings);
+            self.nodes[node].handle = new.after(self.handles * APART);
+        }
+    }
+
     pub fn judge(mut self) {
         self.cut.clear();
         let last = self.leaders.len() - 1;
@@ -652,9 +692,10 @@ impl World {
             let safe = acked && !self.unsafe_acks.contains(number);
             assert!(!safe || !kept, "{number} was acked and is there");
         }
-        let mut last: BTreeMap<Incarnation, u64> = BTreeMap::new();
+        let mut last: BTreeMap<(Incarnation, Option<u8>), u64> = BTreeMap::new();
         for (seq, number, held) in &contents {
-            let before = last.insert(self.published[number], *number);
+            let level = level(*number).filter(|_| self.settings.sorting == Sorting::Levels);
+            let before = last.insert((self.published[number], level), *number);
             assert!(before < Some(*number), "{number} stands behind what came later");
             let has = self.nodes.iter().any(|node| node.handle.holdings.has(*seq));
             assert_eq!(*held, has, "{number} is held by somebody who knows of it");

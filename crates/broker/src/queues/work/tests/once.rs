@@ -8,7 +8,6 @@ use crate::session::declare::Binding;
 use crate::{DeclareExchange, Sharing};
 use cluster::{GroupId, Groups, MemberId, Membership, Settings};
 use model::X_DEDUPLICATION_HEADER;
-use model::table::Table;
 use std::collections::{BTreeMap, BTreeSet};
 use storage::faulty::Random;
 
@@ -198,7 +197,7 @@ fn what_is_published_on_an_exchanges_home_to_a_queue_elsewhere_is_safe_there_bef
     let files = FaultyFs::new();
     let open = |files: &FaultyFs| Node::open(AWAY, files, &pair.wire);
     let away = open(&files);
-    away.declare_there();
+    away.declare_there(durable());
     away.session.declare_exchange(CHANNEL, once()).unwrap();
     let binding = Binding {
         source: ONCE,

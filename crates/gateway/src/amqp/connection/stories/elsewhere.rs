@@ -216,3 +216,48 @@ fn who_waits_for_the_answer_of_a_queue_that_can_be_reached_no_longer_is_told() {
         );
     }
 }
+
+#[test]
+fn what_comes_for_a_consumer_whose_client_hung_up_before_it_began_goes_back() {
+    for over_links in [false, true] {
+        let mut world = World::new(false);
+        let other = match over_links {
+            true => OtherNode::over_links(world.woken.clone()),
+            false => Arc::default(),
+        };
+        world.elsewhere = Some(other);
+        world.open('A', true);
+        world.open('B', true);
+        for line in [
+            "1 channel.open",
+            "1 queue.declare queue=q",
+            "1 basic.publish key=q body=one",
+        ] {
+            say(&mut world, line);
+        }
+        assert_eq!(world.next('A'), "1 channel.open-ok");
+        assert!(world.next('A').starts_with("1 queue.declare-ok"));
+        say(&mut world, "1 basic.consume queue=q consumer=c");
+        // Nothing is heard of the other node before the connection is gone.
+        let other = world.elsewhere.take();
+        let client = world.clients.get_mut(&'A').unwrap();
+        client.core.hung_up("it asks no longer", 0, &mut client.out);
+        (0..5).for_each(|_| world.turn());
+        assert!(world.clients[&'A'].seen.is_empty());
+        world.elsewhere = other;
+        world.send('B', &encode_line("1 channel.open", true).unwrap());
+        assert_eq!(world.next('B'), "1 channel.open-ok");
+        let mut got = String::new();
+        for _ in 0..50 {
+            world.send('B', &encode_line("1 basic.get queue=q no-ack", true).unwrap());
+            got = world.next('B');
+            if got != "1 basic.get-empty" {
+                break;
+            }
+        }
+        assert!(
+            got.starts_with("1 basic.get-ok") && got.ends_with("body=one"),
+            "{got}"
+        );
+    }
+}
