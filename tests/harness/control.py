@@ -49,13 +49,13 @@ class Control:
         verbs = {
             "restart": broker.restart,
             "crash": broker.crash,
-            "alarm-on": alarm_broker.alarm_on,
-            "alarm-off": alarm_broker.alarm_off,
             "cluster": self.lost.start,
             "kill-node": self.lost.kill_node,
             "start-node": self.lost.start_node,
             "cluster-gone": self.lost.gone,
         }
+        if alarm_broker:
+            verbs |= {"alarm-on": alarm_broker.alarm_on, "alarm-off": alarm_broker.alarm_off}
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
