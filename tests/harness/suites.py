@@ -5,8 +5,8 @@ followed by indented details) and reads where the broker is from its environment
 whose alarm the control port switches; in the lane `ALARMS` only), OTHER_PORT (another node, if the broker is one of several), CONTROL_PORT (absent when nobody can restart the
 broker) and LEVERET (0 for another broker, for which the tests of what is only ours skip themselves).
 
-Suites of different lanes run beside each other, each lane with brokers of its own. Python's tests wait for most of their time and take longest, so they
-are two lanes by their names.
+Suites of different lanes run beside each other, each lane with brokers of its own: two halves of the Python tests, which wait for most of their time, and
+the pages. The short suites follow the second half.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ THROUGH_CLUSTER = (
 ).split()
 
 # The lane of whatever raises the alarm: this fills the disk that all brokers are on, and another broker with such a limit would hear of it.
-ALARMS = 2
+ALARMS = 1
+PAGES = 2
 
 # These read, by the HTTP API, what only the node of a queue shows.
 ASKS_OF_THE_QUEUES_NODE = ["test_consumer_timeout.py::test_the_api_shows_the_timeout_in_force_and_zero_without_one"]
@@ -54,11 +55,11 @@ class Suite:
 
 
 def python_suites() -> list[Suite]:
-    """The Python tests in three lanes. Those that use the same cluster have names that lie together."""
-    lanes: list[list[str]] = [[], [], []]
+    """The Python tests in two lanes. Those that use the same cluster have names that lie together."""
+    lanes: list[list[str]] = [[], []]
     for file in sorted((TESTS / "python").glob("test_*.py")):
         what = file.stem.removeprefix("test_")
-        lanes[ALARMS if what == "blocked" else int(what > "m")].append(what)
+        lanes[ALARMS if what == "blocked" or what > "n" else 0].append(what)
     command = [sys.executable, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider", "--timeout=240"]
     return [
         Suite(
@@ -68,9 +69,7 @@ def python_suites() -> list[Suite]:
             command,
             {"PYTHONDONTWRITEBYTECODE": "1"},
             [f"test_{what}.py" for what in whats],
-            [*(f"test_{what}.py" for what in whats if what in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)]
-            if set(whats) & set(THROUGH_CLUSTER)
-            else None,
+            [*(f"test_{what}.py" for what in whats if what in THROUGH_CLUSTER), *(f"--deselect={test}" for test in ASKS_OF_THE_QUEUES_NODE)],
             lane=lane,
             time_limit_seconds=1200,
         )
@@ -83,17 +82,17 @@ def client_suites() -> list[Suite]:
     java_libraries = CACHE / "java"
     return [
         *python_suites(),
-        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, through_cluster=[], of_clients=False),
-        Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
-        Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
-        # So early that there is time to install the others.
         Suite(
             "ui",
             TESTS.parent / "ui",
             [["sh", "tests/install.sh"]],
             ["node_modules/.bin/playwright", "test"],
+            lane=PAGES,
             time_limit_seconds=600,
         ),
+        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, through_cluster=[], of_clients=False),
+        Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
+        Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(
             "rabbitmqadmin",
             TESTS,
