@@ -6,6 +6,7 @@ import static leveret.World.numbers;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.springframework.amqp.core.Message;
@@ -54,7 +55,9 @@ public final class SpringTemplateTest {
         }
       }
       equal(numbers(0, 300).stream().filter(number -> Integer.parseInt(number) % 3 != 0).toList(), kept);
-      equal(kept, drain(spring.template, queue, 200));
+      // Each may have gone through another channel.
+      equal(Set.copyOf(kept), Set.copyOf(drain(spring.template, queue, 200)));
+      spring.holdsAtLast(0, queue);
     }
   }
 
