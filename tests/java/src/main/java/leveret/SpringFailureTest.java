@@ -24,7 +24,7 @@ import org.springframework.amqp.rabbit.retry.RepublishMessageRecoverer;
 public final class SpringFailureTest {
 
   /** A queue whose dead letters go to another one, which is called like it with {@code .dead}. */
-  private static String buried(Spring spring, World world, int limit) {
+  private static String deadLettering(Spring spring, World world, int limit) {
     String queue = world.name();
     spring.declared(QueueBuilder.durable(queue + ".dead").quorum());
     return spring.declared(QueueBuilder.durable(queue).quorum().deliveryLimit(limit).deadLetterExchange("").deadLetterRoutingKey(queue + ".dead"));
@@ -38,10 +38,10 @@ public final class SpringFailureTest {
     return deaths.get(0);
   }
 
-  public void whatFailsComesAgainUntilTheLimitAndIsBuried(World world) throws Exception {
+  public void whatFailsComesAgainUntilTheLimitAndIsDeadLettered(World world) throws Exception {
     for (Spring.Kind kind : Spring.Kind.values()) {
       try (Spring spring = new Spring()) {
-        String queue = buried(spring, world, 2);
+        String queue = deadLettering(spring, world, 2);
         BlockingQueue<List<Object>> seen = new LinkedBlockingQueue<>();
         spring
             .container(
@@ -63,10 +63,10 @@ public final class SpringFailureTest {
     }
   }
 
-  public void whatIsRejectedIsBuriedAtOnce(World world) throws Exception {
+  public void whatIsRejectedIsDeadLetteredAtOnce(World world) throws Exception {
     for (Spring.Kind kind : Spring.Kind.values()) {
       try (Spring spring = new Spring()) {
-        String queue = buried(spring, world, 5);
+        String queue = deadLettering(spring, world, 5);
         BlockingQueue<String> seen = new LinkedBlockingQueue<>();
         spring.listen(
             kind,
@@ -101,7 +101,7 @@ public final class SpringFailureTest {
   public void aListenerIsTriedAgainBeforeTheMessageIsRejected(World world) throws Exception {
     for (Spring.Kind kind : Spring.Kind.values()) {
       try (Spring spring = new Spring()) {
-        String queue = buried(spring, world, 5);
+        String queue = deadLettering(spring, world, 5);
         Advice advice = RetryInterceptorBuilder.stateless().maxRetries(2).backOffOptions(10, 2, 50).recoverer(new RejectAndDontRequeueRecoverer()).build();
         BlockingQueue<Boolean> redelivered = failing(spring, kind, queue, advice);
         spring.fill(queue, 1);
@@ -114,7 +114,7 @@ public final class SpringFailureTest {
   public void theBrokerBringsAgainWhatIsTriedWithState(World world) throws Exception {
     for (Spring.Kind kind : Spring.Kind.values()) {
       try (Spring spring = new Spring()) {
-        String queue = buried(spring, world, 5);
+        String queue = deadLettering(spring, world, 5);
         String errors = queue + ".dead";
         Advice advice = RetryInterceptorBuilder.stateful().maxRetries(2).backOffOptions(10, 1, 10).recoverer(new RepublishMessageRecoverer(spring.template, "", errors).includeStackTrace(true)).build();
         BlockingQueue<Boolean> redelivered = failing(spring, kind, queue, advice);
@@ -137,7 +137,7 @@ public final class SpringFailureTest {
   public void aPoisonedMessageDoesNotHoldUpOthers(World world) throws Exception {
     for (Spring.Kind kind : Spring.Kind.values()) {
       try (Spring spring = new Spring()) {
-        String queue = buried(spring, world, 3);
+        String queue = deadLettering(spring, world, 3);
         BlockingQueue<String> done = new LinkedBlockingQueue<>();
         spring.fill(queue, 50);
         spring.listen(
