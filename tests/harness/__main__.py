@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 
 from .alarm import AlarmBroker
 from .broker import Broker
@@ -18,50 +19,62 @@ from .cluster import Front
 from .control import Control
 from .external import ExternalBroker
 from .quorum import QUORUM, Differing
-from .suites import CACHE, TESTS, Suite, client_suites
+from .suites import ALARMS, CACHE, TESTS, Suite, client_suites
 
 
 class Tally:
-    """Counts the result lines as they pass by, and remembers the failures."""
+    """Counts the result lines as they pass by, prints them, and remembers the failures. Suites that run beside each other share it: a result
+    line and the indented ones that follow it stay together."""
 
     def __init__(self, differing: Differing | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
         self.differing = differing
+        self.lock = threading.Lock()
 
-    def see(self, line: str) -> str:
-        """Counts a line, and says as what: a failure that is listed is none."""
-        if self.differing:
-            line = self.differing.judge(line)
-        word = line.split(" ", 1)[0]
-        if word in ("ok", "FAIL", "skip", "differs"):
+    def see(self, block: str) -> str | None:
+        """Prints a line with its details; the word by which it was counted, if it is a result. A failure that is listed is none."""
+        with self.lock:
+            line, *details = block.splitlines(keepends=True)
+            if self.differing:
+                line = self.differing.judge(line)
+            print("".join([line, *details]), end="", flush=True)
+            word = line.split(" ", 1)[0]
+            if word not in ("ok", "FAIL", "skip", "differs"):
+                return None
             self.counts[word] += 1
             if word == "FAIL":
                 self.failures.append(line.rstrip())
-        return line
-
-    def failed(self) -> int:
-        """How many tests failed, be it listed or not."""
-        return self.counts["FAIL"] + self.counts["differs"]
+            return word
 
     def say(self, line: str) -> None:
-        print(self.see(line), flush=True)
+        self.see(f"{line}\n")
 
 
-def stream(command: list[str], folder, environment: dict[str, str], limit_seconds: int, tally: Tally) -> tuple[int, int]:
-    """Runs a command, passing its lines through; its exit code and how many result lines it gave."""
-    before = sum(tally.counts.values())
+def stream(command: list[str], folder, environment: dict[str, str], limit_seconds: int, tally: Tally) -> str | None:
+    """Runs a command, passing its lines through; what is wrong with its end, if it is not as its results say."""
+    results: Counter[str | None] = Counter()
     process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     timer = threading.Timer(limit_seconds, process.kill)
     timer.start()
+    block = ""
     try:
         for line in process.stdout:
-            print(tally.see(line), end="", flush=True)
+            if block and not line.startswith((" ", "\n")):
+                results[tally.see(block)] += 1
+                block = ""
+            block += line
+        if block:
+            results[tally.see(block)] += 1
         code = process.wait()
     finally:
         timer.cancel()
         process.kill()
-    return code, sum(tally.counts.values()) - before
+    seen = sum(count for word, count in results.items() if word)
+    # A failure ends a suite with another code, be it listed or not.
+    if seen and (code == 0 or results["FAIL"] or results["differs"]):
+        return None
+    return f"ended with exit code {code} after {seen} results"
 
 
 def install(suite: Suite) -> str | None:
@@ -73,43 +86,74 @@ def install(suite: Suite) -> str | None:
     return None
 
 
-def run_clients(suites: list[Suite], broker, alarm_broker, environment: dict[str, str], tally: Tally) -> None:
-    """Runs one suite after the other, while those behind it are installed."""
-    with ThreadPoolExecutor(1) as pool:
-        installed = [pool.submit(install, suite) for suite in suites]
-        for suite, wrong in zip(suites, installed, strict=True):
-            run_suite(suite, wrong, broker, alarm_broker, environment, tally)
+def run_clients(suites: list[Suite], options: argparse.Namespace, tally: Tally) -> None:
+    """Runs the lanes beside each other, and installs meanwhile what comes later. A broker that runs already is asked by one at a time."""
+    lanes = [suites] if options.external else [list(lane) for _, lane in groupby(sorted(suites, key=lambda suite: suite.lane), key=lambda suite: suite.lane)]
+    with ThreadPoolExecutor(1) as installer, ThreadPoolExecutor(len(lanes)) as beside:
+        to_install = [(suite, installer.submit(install, suite)) for suite in suites]
+        running = [beside.submit(run_lane, [(suite, installed) for suite, installed in to_install if suite in lane], options, tally) for lane in lanes]
+    for lane in running:
+        lane.result()
 
 
-def run_suite(suite: Suite, installed: Future[str | None], broker, alarm_broker, environment: dict[str, str], tally: Tally) -> None:
+def run_lane(suites: list[tuple[Suite, Future[str | None]]], options: argparse.Namespace, tally: Tally) -> None:
+    """Runs one suite after the other, all with the same brokers."""
+    if options.external:
+        host, port = options.external.rsplit(":", 1)
+        broker = alarm_broker = ExternalBroker(host, int(port), options.external_restart, options.external_alarm_on, options.external_alarm_off)
+        controllable = all(broker.commands.values())
+    else:
+        settings = QUORUM if options.quorum else {}
+        broker = Front(options.binary, settings) if options.cluster else Broker(options.binary, settings)
+        alarm_broker = AlarmBroker(options.binary, settings) if suites[0][0].lane == ALARMS else None
+        controllable = True
+        for which in (broker, alarm_broker):
+            if which:
+                which.start()
+    control = Control(broker, alarm_broker)
+    environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "LEVERET": "0" if options.external else "1"}
+    if alarm_broker:
+        environment["ALARM_PORT"] = str(alarm_broker.port)
+    if options.cluster:
+        environment["OTHER_PORT"] = str(broker.cluster.nodes[0].port)
+    if options.binary:
+        environment["LEVERET_BINARY"] = broker.binary
+    if controllable:
+        environment["CONTROL_PORT"] = str(control.port)
+    try:
+        for suite, installed in suites:
+            run_suite(suite, installed, {broker, alarm_broker} - {None}, environment, tally)
+    finally:
+        control.close()
+        for which in {broker, alarm_broker} - {None}:
+            stop_cleanly(which, tally)
+
+
+def run_suite(suite: Suite, installed: Future[str | None], brokers: set, environment: dict[str, str], tally: Tally) -> None:
     started = time.monotonic()
-    print(f"== {suite.name}", flush=True)
+    tally.say(f"== {suite.name}")
     if wrong := installed.result():
         tally.say(f"FAIL {suite.name} install: {wrong}")
         return
     ready = time.monotonic()
-    failed_before = tally.failed()
-    code, lines = stream(suite.command, suite.folder, os.environ | suite.environment | environment, suite.time_limit_seconds, tally)
-    if lines == 0 or (code != 0 and tally.failed() == failed_before):
-        tally.say(f"FAIL {suite.name} ended with exit code {code} after {lines} results")
-    for which in {broker, alarm_broker}:
+    if wrong := stream(suite.command + suite.arguments, suite.folder, os.environ | suite.environment | environment, suite.time_limit_seconds, tally):
+        tally.say(f"FAIL {suite.name} {wrong}")
+    for which in brokers:
         for line in which.panics():
             tally.say(f"FAIL {suite.name} made the broker panic: {line}")
         if not which.alive():
             tally.say(f"FAIL {suite.name} ended the broker")
             print(which.log_tail())
             which.start()
-    print(f"== {suite.name}: waited {ready - started:.1f} s to be installed, ran {time.monotonic() - ready:.1f} s", flush=True)
+    tally.say(f"== {suite.name}: waited {ready - started:.1f} s to be installed, ran {time.monotonic() - ready:.1f} s")
 
 
 def run_load(name: str, extra: list[str], limit_seconds: int, tally: Tally) -> None:
-    print(f"== {name}", flush=True)
+    tally.say(f"== {name}")
     started = time.monotonic()
-    failed_before = tally.failed()
-    code, lines = stream([sys.executable, "-u", str(TESTS / name), *extra], TESTS, dict(os.environ), limit_seconds, tally)
-    if lines == 0 or (code != 0 and tally.failed() == failed_before):
-        tally.say(f"FAIL {name} ended with exit code {code} after {lines} results")
-    print(f"== {name}: {time.monotonic() - started:.1f} s", flush=True)
+    if wrong := stream([sys.executable, "-u", str(TESTS / name), *extra], TESTS, dict(os.environ), limit_seconds, tally):
+        tally.say(f"FAIL {name} {wrong}")
+    tally.say(f"== {name}: {time.monotonic() - started:.1f} s")
 
 
 def stop_cleanly(broker, tally: Tally) -> None:
@@ -146,32 +190,11 @@ def main() -> int:
     tally = Tally(Differing(options.cluster) if options.quorum else None)
     suites = [suite for suite in client_suites() if not chosen or suite.name in chosen]
     if options.cluster or options.quorum:
-        suites = [replace(suite, command=suite.command + suite.through_cluster) for suite in suites if suite.through_cluster is not None]
+        suites = [replace(suite, arguments=suite.through_cluster) for suite in suites if suite.through_cluster is not None]
     if options.quorum:
         suites = [suite for suite in suites if suite.of_clients]
     if suites:
-        if options.external:
-            host, port = options.external.rsplit(":", 1)
-            broker = alarm_broker = ExternalBroker(host, int(port), options.external_restart, options.external_alarm_on, options.external_alarm_off)
-            controllable = all(broker.commands.values())
-        else:
-            settings = QUORUM if options.quorum else {}
-            broker = Front(options.binary, settings) if options.cluster else Broker(options.binary, settings)
-            broker, alarm_broker, controllable = broker.start(), AlarmBroker(options.binary, settings).start(), True
-        control = Control(broker, alarm_broker)
-        environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
-        if options.cluster:
-            environment["OTHER_PORT"] = str(broker.cluster.nodes[0].port)
-        if options.binary:
-            environment["LEVERET_BINARY"] = broker.binary
-        if controllable:
-            environment["CONTROL_PORT"] = str(control.port)
-        try:
-            run_clients(suites, broker, alarm_broker, environment, tally)
-        finally:
-            control.close()
-            for which in {broker, alarm_broker}:
-                stop_cleanly(which, tally)
+        run_clients(suites, options, tally)
     if tally.differing:
         for line in tally.differing.unseen({suite.name for suite in suites}):
             tally.say(f"FAIL harness: {line} is listed, and nothing of it differs")

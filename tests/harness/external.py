@@ -12,6 +12,9 @@ import subprocess
 class ExternalBroker:
     """Host, port and the commands that control a foreign broker."""
 
+    # Nobody can start another one.
+    binary = None
+
     def __init__(self, host: str, port: int, restart: str = "", alarm_on: str = "", alarm_off: str = ""):
         self.host = host
         self.port = port

@@ -9,7 +9,7 @@ export default class Lines implements Reporter {
     if (result.status === "skipped") {
       console.log(`skip ${name}: ${test.annotations[0]?.description ?? "not asked for"}`);
     } else if (result.status === test.expectedStatus) {
-      console.log(`ok   ${name}`);
+      console.log(`ok   ${name} (${(result.duration / 1000).toFixed(2)} s)`);
     } else {
       console.log(`FAIL ${name}`);
       for (const error of result.errors) {

@@ -219,7 +219,7 @@ function StopImpact({ name }: { name: string }) {
     <Card title={value.running === false ? "Unavailable while it does not run" : "If this node stops"}>
       <Facts
         rows={[
-          ["Definitions and publishing", value.definitions_can_be_changed ? `go on: ${left}` : <Badge tone="bad">{`stop: ${left}, no majority`}</Badge>],
+          ["Definitions and publishing", value.definitions_can_be_changed ? `go on: ${left}` : <>{`stop: ${left} `}<Badge tone="bad">no majority</Badge></>],
           ["Durable queues unavailable", count(value.durable_queues)],
           ["Transient queues deleted", count(value.transient_queues)],
           ["Exclusive queues emptied", count(value.exclusive_queues)],

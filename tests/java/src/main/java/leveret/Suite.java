@@ -20,7 +20,12 @@ public final class Suite {
           OursTest.class,
           ErrorTest.class,
           ReplyTest.class,
-          AlarmTest.class);
+          AlarmTest.class,
+          SpringDeclaringTest.class,
+          SpringTemplateTest.class,
+          SpringListenerTest.class,
+          SpringFailureTest.class,
+          SpringClusterTest.class);
 
   private Suite() {}
 

@@ -61,18 +61,23 @@ final class World implements AutoCloseable {
     }
   }
 
-  /** Asks the harness for something to happen to the broker. */
-  static void control(String verb) throws IOException {
+  /** Asks the harness for something to happen to the broker; what it answers besides {@code ok}. */
+  static String control(String verb) throws IOException {
     try (Socket line = new Socket("127.0.0.1", Integer.parseInt(System.getenv("CONTROL_PORT")))) {
       line.getOutputStream().write((verb + "\n").getBytes(StandardCharsets.US_ASCII));
       String answer = new BufferedReader(new InputStreamReader(line.getInputStream(), StandardCharsets.UTF_8)).readLine();
-      equal("ok", answer);
+      check(answer != null && answer.startsWith("ok"), verb + ": " + answer);
+      return answer.substring(2).strip();
     }
+  }
+
+  static String host() {
+    return System.getenv().getOrDefault("AMQP_HOST", "127.0.0.1");
   }
 
   static ConnectionFactory factory(int port) {
     ConnectionFactory factory = new ConnectionFactory();
-    factory.setHost(System.getenv().getOrDefault("AMQP_HOST", "127.0.0.1"));
+    factory.setHost(host());
     factory.setPort(port);
     factory.setAutomaticRecoveryEnabled(false);
     return factory;
@@ -139,8 +144,8 @@ final class World implements AutoCloseable {
     return value;
   }
 
-  static List<Delivery> take(BlockingQueue<Delivery> from, int count) throws InterruptedException {
-    List<Delivery> got = new ArrayList<>();
+  static <T> List<T> take(BlockingQueue<T> from, int count) throws InterruptedException {
+    List<T> got = new ArrayList<>();
     while (got.size() < count) {
       got.add(next(from));
     }
