@@ -135,7 +135,10 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let node = named(call)?;
     match queue.kind {
-        _ if queue.is_shared() => change(call, queue, node, false),
+        _ if queue.is_shared() && queue.members().count() > 1 => {
+            change(call, queue, node, false)?;
+            Ok(Reply::empty(202))
+        }
         QueueKind::Quorum => Ok(unavailable("last_node")),
         _ => Ok(unavailable(CLASSIC)),
     }
@@ -171,7 +174,7 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
     let only_even = match body["strategy"].as_str() {
         Some("all") => false,
         Some("even") => true,
-        _ => return Err(Refusal::bad_request("strategy must be one of: all, even")),
+        _ => return Err(Refusal::bad_request("Invalid strategy value")),
     };
     let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
     let (vhosts, names) = (vhosts?, names?);

@@ -6,7 +6,7 @@ use crate::broker::Broker;
 use crate::queues::group_of;
 use crate::topology::member_id;
 use catalog::{NodeId, Queue, Refusal, Request};
-use cluster::Status;
+use cluster::{Refused, Status};
 use model::QueueId;
 use std::collections::BTreeSet;
 
@@ -129,7 +129,11 @@ impl Broker {
         let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
         groups
             .transfer(group_of(queue.id), to)
-            .map_err(|why| refused(&format!("{why:?}")))
+            .map_err(|why| match why {
+                Refused::NotLeader(_) | Refused::NotYet => refused("nobody leads the queue at the moment"),
+                Refused::Unknown => refused("the node has no copy of the queue"),
+                _ => refused("the leader cannot be changed at the moment"),
+            })
     }
 }
 
