@@ -50,7 +50,7 @@ class Nodes:
         if verb != "tell" or line[0] in APPLICATION:
             self.lives[node] += 1
             self.running.discard(node) if "stop" in act or verb == "kill" else self.running.add(node)
-        self.wait_until_seen()
+            self.wait_until_seen()
 
     def wait_until_seen(self) -> None:
         """Until those that run say so of each other, and of nobody else."""

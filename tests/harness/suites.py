@@ -39,6 +39,8 @@ class Suite:
     environment: dict[str, str] = field(default_factory=dict)
     # What of it is run against a node of a cluster that owns nothing, as further arguments; None: nothing.
     through_cluster: list[str] | None = None
+    # Whether it is run without a cluster, too.
+    without_cluster: bool = True
     # Whether it asks what queues are to clients: so it may be run with quorum queues, too.
     of_clients: bool = True
     # Ends what hangs: several times what the suite takes on a quiet machine.
@@ -59,6 +61,17 @@ def client_suites() -> list[Suite]:
             time_limit_seconds=1200,
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, [], of_clients=False),
+        # It has three nodes of its own, which it stops and starts.
+        Suite(
+            "clustering",
+            TESTS,
+            [],
+            [python, "-u", "-m", "clustering"],
+            {"PYTHONDONTWRITEBYTECODE": "1"},
+            [],
+            without_cluster=False,
+            of_clients=False,
+        ),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(

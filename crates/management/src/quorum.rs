@@ -126,6 +126,7 @@ fn add(call: &Call<'_>) -> Result<Reply, Refusal> {
     let node = named(call)?;
     match find(call) {
         Ok(queue) if queue.kind != QueueKind::Quorum => Ok(unavailable(CLASSIC)),
+        Ok(_) if !runs(call, node) => Ok(unavailable("node_not_running")),
         Ok(queue) => change(call, queue, node, true),
         Err(_) => Ok(unavailable("not_found")),
     }
@@ -179,7 +180,7 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
     let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
     let (vhosts, names) = (vhosts?, names?);
     for queue in replicated(call) {
-        let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name);
+        let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name) && runs(call, node);
         let grows = !only_even || queue.members().count().is_multiple_of(2);
         if fits && grows && queue.member(node).is_none() {
             change(call, queue, node, true)?;
@@ -203,6 +204,12 @@ fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> 
     let by = call.api.broker.administrator(&call.user.name);
     by.change_member(queue, node, is_member)?;
     Ok(Reply::empty(204))
+}
+
+/// Whether a node can get a copy now: one that does not run would count for a majority, and not be there.
+fn runs(call: &Call<'_>, node: NodeId) -> bool {
+    let name = call.view.node_name(node);
+    node == call.api.broker.own_node() || others::running(call).iter().any(|it| it == name)
 }
 
 /// A pattern that a body names; without one everything matches.

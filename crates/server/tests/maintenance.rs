@@ -83,7 +83,7 @@ fn a_drained_node_has_no_clients_and_leads_nothing_until_it_is_revived_or_starte
     assert!(!leads(drained), "that is what was waited for");
     all_know(&nodes, at, true);
     let status = nodes[(at + 1) % 3].ctl(&["cluster_status"]).unwrap();
-    let line = format!("Node: {}, status: under maintenance", drained.name);
+    let line = format!("Node: {}, status: marked for maintenance", drained.name);
     assert!(status.contains(&line), "{status}");
     for name in ["is-in-service", "ready-to-serve-clients"] {
         let (status, said) = check(drained, name);

@@ -17,7 +17,7 @@ def _(t):
     t.tool(2, CRITICAL)
     t.http(2, "GET", "/health/checks/node-is-quorum-critical", until="503")
     t.tool(2, "rabbitmq-diagnostics check_if_node_is_quorum_critical")
-    t.tool(2, "rabbitmq-upgrade await_online_quorum_plus_one -t 2")
+    t.tool(2, "rabbitmq-upgrade await_online_quorum_plus_one -t 4")
     t[2].delete_queue("single")
     t.tool(2, "rabbitmq-upgrade await_online_quorum_plus_one -t 10")
     t.tool(1, "rabbitmqctl await_online_nodes 3 -t 5")
@@ -36,7 +36,6 @@ def _(t):
     for node in (1, 2):
         t.tool(node, CRITICAL, until="queue 'q'")
         t.http(node, "GET", "/health/checks/node-is-quorum-critical", until="503")
-    t.tool(1, "rabbitmq-upgrade await_online_quorum_plus_one -t 2")
     yield
     t.tool(1, CRITICAL, until="code 0")
     t.http(3, "GET", "/health/checks/node-is-quorum-critical", until="200")

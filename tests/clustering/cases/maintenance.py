@@ -32,7 +32,7 @@ def _(t):
     t[1].quorum("of5", quorum_initial_group_size=5)
     t.tool(3, "rabbitmqctl list_queues -p ~ name leader members online", until="of5")
     yield
-    t.tool(1, "rabbitmqctl list_queues -p ~ name leader members online")
+    t.tool(1, "rabbitmqctl list_queues -p ~ name members online")
 
 
 @case("operators see it")

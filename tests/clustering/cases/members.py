@@ -7,10 +7,6 @@ WHO = ["Node Name", "Raft State", "Membership"]
 LISTED = "rabbitmqctl list_queues -p ~ name leader members online"
 
 
-def listed(t, members, node=1):
-    t.tool(node, LISTED, until=f"[{', '.join(f'node{member}' for member in members)}]")
-
-
 @case("the status of a queue")
 def _(t):
     t[2].quorum()
@@ -34,11 +30,11 @@ def _(t):
     t[1].fill("q", 3)
     t[1].confirms(3)
     t.tool(2, "rabbitmq-queues add_member -p ~ q node2")
-    t.tool(1, LISTED, until="[node1, node2]")
+    t.tool(1, LISTED, until="\tnode1\t[node1, node2]")
     t.tool(1, STATUS, pick=WHO, until='"node2", Raft State="follower", Membership="voter"')
     t.tool(1, "rabbitmq-queues add_member -p ~ q node2")
     t.tool(3, "rabbitmq-queues add_member -p ~ q node3 --membership voter")
-    t.tool(1, LISTED, until="[node1, node2, node3]")
+    t.tool(1, LISTED, until="\tnode1\t[node1, node2, node3]")
     t[3].until("q", 3)
     t.tool(3, "rabbitmq-queues transfer_leadership -p ~ q node3", until="code 0")
     t[2].get("q")
@@ -62,7 +58,7 @@ def _(t):
 def _(t):
     t[1].quorum()
     t.tool(2, "rabbitmq-queues delete_member -p ~ q node3")
-    t.tool(1, LISTED, until="[node1, node2]")
+    t.tool(1, LISTED, until="\tnode1\t[node1, node2]")
     t.tool(1, "rabbitmq-queues delete_member -p ~ q node3")
     t.tool(1, "rabbitmq-queues delete_member -p ~ q zork@localhost")
     t.tool(1, "rabbitmq-queues delete_member -p ~ zork node2")
@@ -110,9 +106,9 @@ def _(t):
     t.http(2, "POST", "/queues/quorum/~/q/replicas/add", {})
     t.http(2, "POST", "/queues/quorum/~/zork/replicas/add", {"node": "node2"})
     t.http(2, "POST", "/queues/quorum/zork/q/replicas/add", {"node": "node2"})
-    t.tool(1, LISTED, until="[node1, node2]")
+    t.tool(1, LISTED, until="\tnode1\t[node1, node2]")
     t.http(3, "DELETE", "/queues/quorum/~/q/replicas/delete", {"node": "node2"})
-    t.tool(1, LISTED, until="[node1]")
+    t.tool(1, LISTED, until="\tnode1\t[node1]")
     t.http(3, "DELETE", "/queues/quorum/~/q/replicas/delete", {"node": "node2"})
     t.http(3, "DELETE", "/queues/quorum/~/q/replicas/delete", {"node": "zork@localhost"})
     t.http(3, "DELETE", "/queues/quorum/~/q/replicas/delete", {})
@@ -156,7 +152,7 @@ def _(t):
 def _(t):
     t[1].quorum(quorum_initial_group_size=1)
     t.http(2, "POST", "/queues/quorum/replicas/on/node2/grow", {"vhost_pattern": "^~$", "queue_pattern": ".*", "strategy": "all"})
-    t.tool(1, LISTED, until="[node1, node2]")
+    t.tool(1, LISTED, until="\tnode1\t[node1, node2]")
     t.http(2, "POST", "/queues/quorum/replicas/on/zork@localhost/grow", {"vhost_pattern": "^~$", "queue_pattern": ".*", "strategy": "all"})
     t.http(2, "POST", "/queues/quorum/replicas/on/node2/grow", {"vhost_pattern": "^~$", "queue_pattern": ".*", "strategy": "zork"})
     t.http(2, "DELETE", "/queues/quorum/replicas/on/zork@localhost/shrink")
@@ -170,7 +166,7 @@ def _(t):
     t[1].publish("", "q", "two")
     t[1].confirms(2)
     for node in (1, 2, 3):
-        t.tool(node, "rabbitmq-queues peek -p ~ q 2 --formatter json", pick=["payload"], until="two")
+        t.tool(node, "rabbitmq-queues peek -p ~ q 2", until="two")
     t.tool(1, "rabbitmq-queues peek -p ~ q 1")
     for position in ("3", "0", "-1", "x"):
         t.tool(2, f"rabbitmq-queues peek -p ~ q {position}")

@@ -217,7 +217,6 @@ def _(t):
     t.tool(1, "rabbitmqctl await_online_nodes 2 -t 5")
     t.tool(1, "rabbitmqctl await_online_nodes 3 -t 2")
     t.tool(1, "rabbitmq-upgrade await_online_quorum_plus_one -t 2")
-    t.tool(1, "rabbitmq-queues shrink node3 --errors-only")
     for check in ("ready-to-serve-clients", "is-in-service", "alarms", "local-alarms", "virtual-hosts", "quorum-queues-without-elected-leaders/vhost/~", "metadata-store/initialized"):
         t.http(1, "GET", f"/health/checks/{check}")
     t.tool(1, "rabbitmq-diagnostics check_virtual_hosts")

@@ -188,7 +188,7 @@ for overflow in ("drop-head", "reject-publish"):
         for number in range(4):
             t[3].publish("", "q", str(number))
             t[3].confirms(number + 1)
-        t[2].until("q", 2)
+        t[2].sync("q")
         t[2].get("q")
 
 
@@ -231,8 +231,7 @@ def _(t):
 @case("a queue that expires")
 def _(t):
     t[1].quorum(expires=500)
-    t[2].until("q", 0)
-    t.tool(3, "rabbitmqctl list_queues -p ~ name", until="name\n    Timeout")
+    t.http(3, "GET", "/queues/~/q", until="404")
     t[2].queue("q", passive=True)
 
 

@@ -1,6 +1,6 @@
 //! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
-use super::absent::{Answer, filled, is_positive, known_columns, member, membership, strategy, table};
+use super::absent::{Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table};
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
@@ -114,7 +114,7 @@ fn status(ask: &Ask<'_>) -> Answer {
 
 fn add_member(ask: &Ask<'_>) -> Answer {
     membership(ask)?;
-    member(ask, ask.word(1))?;
+    running_member(ask, ask.word(1))?;
     of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...", CLASSIC)?;
     change(ask, "POST", "replicas/add")
 }
@@ -204,7 +204,7 @@ fn grow(ask: &Ask<'_>) -> Answer {
     strategy(ask)?;
     membership(ask)?;
     let node = ask.word(0);
-    member(ask, node)?;
+    running_member(ask, node)?;
     ask.say(format!("Growing {} queues on {node}...", ask.word(1)));
     let only_even = ask.word(1) == "even";
     each(ask, &["size", "result"], |queue| {
