@@ -136,7 +136,7 @@ class Trio(Play):
             text = FRAMES.sub("", STYLED.sub("", text)).split("\nUsage\n")[0].split("\nArguments given:")[0]
             found = [SPACES.sub(" ", plain(self.settled(each.strip()), {})) for each in text.strip().splitlines()]
             # The order of a table's rows does not count.
-            is_table = any(verb in line for verb in (" list_", " grow ", " grow_to_count ", " rebalance ", " shrink "))
+            is_table = any(verb in line for verb in (" list_", " grow ", " grow_to_count ", " rebalance ", " shrink ", " peek "))
             lines += [f"    {word}{each}" for each in (sorted(found) if is_table else found) if each]
         return lines
 

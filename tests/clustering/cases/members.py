@@ -123,6 +123,7 @@ def _(t):
     t[1].quorum("full")
     t[1].queue("classic")
     t.tool(1, "rabbitmq-queues grow node2 all --vhost-pattern ^~$ --queue-pattern ^q")
+    t.tool(1, LISTED, until="q1\tnode1\t[node1, node2]\t[node1, node2]", note=False)
     t.tool(1, LISTED, until="q2\tnode1\t[node1, node2]\t[node1, node2]")
     t.tool(2, "rabbitmq-queues grow node2 all --vhost-pattern ^~$ --queue-pattern ^q")
     t.tool(2, "rabbitmq-queues grow node3 even --vhost-pattern ^~$ --queue-pattern ^q1$ --errors-only")

@@ -287,6 +287,9 @@ fn peek(ask: &Ask<'_>) -> Answer {
         (format!("payload (max {SHOWN} bytes)"), message["payload"].clone()),
         ("header.x-delivery-count".to_owned(), message["returns"].clone()),
     ];
+    let properties = message["properties"].as_object().into_iter().flatten();
+    let properties = properties.filter(|(name, _)| *name != "headers");
+    pairs.extend(properties.map(|(name, value)| (name.clone(), value.clone())));
     let headers = message["properties"]["headers"].as_object();
     let headers = headers.into_iter().flatten();
     pairs.extend(headers.map(|(name, value)| (format!("header.{name}"), value.clone())));
