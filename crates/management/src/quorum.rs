@@ -114,11 +114,19 @@ fn own_status(call: &Call<'_>, queue: &QueueView) -> Option<Value> {
 
 /// Members whose nodes say nothing.
 fn silent(call: &Call<'_>, queue: &QueueView, told: &[Value]) -> Vec<Value> {
-    let names = queue.members().map(|it| call.view.node_name(it.node));
-    let has_told = |name: &&str| told.iter().any(|row| row["Node Name"] == **name);
-    let silent = names.filter(|name| !has_told(name));
+    let has_told = |name: &str| told.iter().any(|row| row["Node Name"] == *name);
+    let silent = queue
+        .members()
+        .map(|it| (it.node, call.view.node_name(it.node)))
+        .filter(|(_, name)| !has_told(name));
     silent
-        .map(|name| json!({"Node Name": name, "Raft State": "noproc"}))
+        .map(|(node, name)| {
+            let state = match runs(call, node) {
+                true => "noproc",
+                false => "noconnection",
+            };
+            json!({"Node Name": name, "Raft State": state, "Membership": ""})
+        })
         .collect()
 }
 

@@ -39,6 +39,7 @@ def _(t):
     other.silent(8, "the publisher")
     yield
     yield
+    t[1].until("q", 3)
     t[1].get("q")
 
 
@@ -55,6 +56,7 @@ def _(t):
     other.silent(8, "the consumer")
     yield
     yield
+    other.close_channel()
     t[2].until("q", 1)
 
 
