@@ -162,28 +162,9 @@ def _(t):
     t[3].quorum(quorum_initial_group_size=1)
     t[1].confirm_select()
     yield
-    t[1].publish("", "q", "one")
-    t[1].silent(8, "the confirm")
-    yield
-    t[1].publish("", "q", "two")
-    t[1].confirms(2)
-
-
-@case("dead letters at least once wait for a queue whose only member stops")
-def _(t):
-    t[3].quorum("dead", quorum_initial_group_size=1)
-    t[1].quorum(dead_letter_exchange="", dead_letter_routing_key="dead", dead_letter_strategy="at-least-once", overflow="reject-publish")
-    t[1].confirm_select()
-    t[1].publish("", "q", delivery_mode=2)
+    t[1].publish("", "q")
     t[1].confirms(1)
     yield
-    t[2].reject(t[2].get("q"), requeue=False)
-    t[2].until("q", 0)
-    t.tool(1, "rabbitmqctl list_queues -p ~ name messages", until="q\t1")
-    yield
-    t[2].until("dead", 1)
-    t[2].get("dead")
-    t.tool(1, "rabbitmqctl list_queues -p ~ name messages", until="q\t0")
 
 
 @case("operators of queues of a node that is stopped")

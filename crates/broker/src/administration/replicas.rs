@@ -134,13 +134,11 @@ impl Broker {
             .ok_or_else(|| refused("the node is no member of the queue"))?;
         let to = member_id(member).ok_or_else(|| refused("there is no such node"))?;
         let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
-        groups
-            .transfer(group_of(queue.id), to)
-            .map_err(|why| match why {
-                Refused::NotLeader(_) | Refused::NotYet => refused("nobody leads the queue at the moment"),
-                Refused::Unknown => refused("the node has no copy of the queue"),
-                _ => refused("the leader cannot be changed at the moment"),
-            })
+        groups.transfer(group_of(queue.id), to).map_err(|why| match why {
+            Refused::NotLeader(_) | Refused::NotYet => refused("nobody leads the queue at the moment"),
+            Refused::Unknown => refused("the node has no copy of the queue"),
+            _ => refused("the leader cannot be changed at the moment"),
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
-use super::absent::{Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table};
+use super::absent::{
+    Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table,
+};
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
