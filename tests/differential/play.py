@@ -8,6 +8,7 @@ that closes the channel or the connection is noted, and the next call opens anot
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
 import threading
@@ -118,7 +119,9 @@ class Stage:
                 channel, method, content = self.peer.frame()
                 if isinstance(method, spec.Connection.Close):
                     self.note(f"{what} -> connection closed: {self.error(method)}")
-                    self.peer.wire.send(0, spec.Connection.CloseOk())
+                    # A server that stops may be gone by then.
+                    with contextlib.suppress(OSError):
+                        self.peer.wire.send(0, spec.Connection.CloseOk())
                     self.peer.hang_up()
                     return None
                 if isinstance(method, spec.Channel.Close):

@@ -96,7 +96,7 @@ def _(t):
         for node in (1, 2):
             t.tool(node, f"rabbitmqctl list_queues -p ~ {option} name")
     t.tool(3, "rabbitmqctl list_queues -p ~ name policy durable auto_delete arguments pid messages consumers --formatter json", pick=["name", "policy", "durable", "auto_delete", "messages", "consumers"])
-    t.tool(3, "rabbitmqctl list_queues -p ~ name open_files confirm_on effective_policy_definition", until="q2")
+    t.tool(3, "rabbitmqctl list_queues -p ~ name open_files confirm_on effective_policy_definition")
     t.http(2, "GET", "/queues/~?page=1&page_size=1&sort=name", pick=["filtered_count", "total_count", "page_count"])
     t.http(2, "GET", "/queues/~/q2?columns=name,leader", pick=["name", "leader", "members"])
 

@@ -103,7 +103,7 @@ def _(t):
     t[1].quorum("new")
     t[2].quorum("of5", quorum_initial_group_size=5)
     t[2].delete_queue("gone")
-    t.tool(1, "rabbitmqctl list_queues -p ~ name leader members online", until="of5")
+    t.tool(1, "rabbitmqctl list_queues -p ~ name leader members online", until="of5\tnode2\t[node1, node2, node3]\t[node1, node2]\n")
     t[2].confirm_select()
     t[2].publish("", "new")
     t[2].confirms(1)
@@ -142,7 +142,6 @@ def _(t):
     yield
     t[1].silent(8, "the consumer")
     yield
-    t[2].until("q", 1)
     t[1].close_channel()
     t[2].until("q", 2)
 

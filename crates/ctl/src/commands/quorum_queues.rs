@@ -13,9 +13,15 @@ use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Diagnostics};
 use regex::Regex;
 use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
 
 /// So much of a body is shown, in bytes.
 const SHOWN: u64 = 64;
+
+/// How often it is looked whether leadership has moved, and how long is waited in between.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
@@ -198,8 +204,25 @@ fn transfer(ask: &Ask<'_>) -> Answer {
     )?;
     match answer.status {
         503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
-        _ => ask.accepted(&answer).map(|_| Output::text(ask.word(1))),
+        _ => {
+            ask.accepted(&answer)?;
+            leader_afterwards(ask)
+        }
     }
+}
+
+/// Who leads the queue now: whoever was to, as soon as that is so, or after a while whoever does.
+fn leader_afterwards(ask: &Ask<'_>) -> Answer {
+    let mut leader = String::new();
+    for _ in 0..LOOKS {
+        let queue = ask.find(&format!("/queues/{}?columns=leader", path(ask)))?;
+        leader = queue.map_or_else(String::new, |queue| text(&queue, "leader").to_owned());
+        if leader == ask.word(1) {
+            break;
+        }
+        thread::park_timeout(BETWEEN);
+    }
+    Ok(Output::text(leader))
 }
 
 fn grow(ask: &Ask<'_>) -> Answer {
