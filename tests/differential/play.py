@@ -8,6 +8,7 @@ that closes the channel or the connection is noted, and the next call opens anot
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
 import threading
@@ -33,8 +34,9 @@ class Ended(Exception):
 class Peer:
     """A connection of a case, with what came unasked on each of its channels."""
 
-    def __init__(self, play: Play, options: dict):
+    def __init__(self, play: Play, options: dict, where: tuple[str, int] | None = None):
         self.play, self.options = play, options
+        self.where = where or play.where
         self.wire: Wire | None = None
         self.open: set[int] = set()
         self.inbox: dict[int, deque] = {}
@@ -43,7 +45,7 @@ class Peer:
 
     def connect(self) -> Wire:
         if self.wire is None:
-            self.wire = Wire(timeout=HANDSHAKE_SECONDS, where=self.play.where).open(**self.options)
+            self.wire = Wire(timeout=HANDSHAKE_SECONDS, where=self.where).open(**self.options)
             self.wire.socket.settimeout(self.play.deadline_seconds)
             self.open = set()
         return self.wire
@@ -88,7 +90,7 @@ class Stage:
 
     def channel(self, number: int) -> Stage:
         """Another channel of this connection."""
-        return Stage(self.play, self.peer, number, f"{self.label}channel {number}: ")
+        return type(self)(self.play, self.peer, number, f"{self.label}channel {number}: ")
 
     def connection(self, name: str, **options) -> Stage:
         """Another connection; options are those of `wire.Wire.open`."""
@@ -99,7 +101,7 @@ class Stage:
     # Conversation.
 
     def note(self, text: str) -> None:
-        self.play.notes.append(settled(self.label + text, self.play.prefix))
+        self.play.notes.append(self.play.settled(self.label + text))
 
     def ready(self) -> Wire:
         wire = self.peer.connect()
@@ -117,7 +119,9 @@ class Stage:
                 channel, method, content = self.peer.frame()
                 if isinstance(method, spec.Connection.Close):
                     self.note(f"{what} -> connection closed: {self.error(method)}")
-                    self.peer.wire.send(0, spec.Connection.CloseOk())
+                    # A server that stops may be gone by then.
+                    with contextlib.suppress(OSError):
+                        self.peer.wire.send(0, spec.Connection.CloseOk())
                     self.peer.hang_up()
                     return None
                 if isinstance(method, spec.Channel.Close):
@@ -172,7 +176,7 @@ class Stage:
         return " ".join([name, *parts])
 
     def given(self, value):
-        return given(value, self.play.prefix)
+        return self.play.given(value)
 
     # Topology.
 
@@ -392,8 +396,8 @@ class Stage:
         self.peer.hang_up()
 
 
-def ask(where: tuple[str, int], method: str, path: str, body) -> tuple[int, dict]:
-    """One call of the HTTP API: the status, and the object that came back."""
+def ask(where: tuple[str, int], method: str, path: str, body):
+    """One call of the HTTP API: the status, and the document that came back."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"http://{where[0]}:{where[1]}/api{path}", data=data, method=method)
     request.add_header("Authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
@@ -403,8 +407,7 @@ def ask(where: tuple[str, int], method: str, path: str, body) -> tuple[int, dict
             status, text = reply.status, reply.read()
     except urllib.error.HTTPError as error:
         status, text = error.code, error.read()
-    answer = json.loads(text) if text else {}
-    return status, answer if isinstance(answer, dict) else {}
+    return status, json.loads(text) if text else {}
 
 
 class Play:
@@ -418,6 +421,14 @@ class Play:
         self.exchanges: set[str] = set()
         self.peers: list[Peer] = []
 
+    def given(self, value):
+        """A script's value as it is sent."""
+        return given(value, self.prefix)
+
+    def settled(self, text: str) -> str:
+        """What is observed, without what belongs to this run."""
+        return settled(text, self.prefix)
+
     def run(self, script) -> list[str]:
         peer = Peer(self, {})
         self.peers.append(peer)
@@ -429,7 +440,7 @@ class Play:
         except Ended:
             pass
         except (AssertionError, OSError, Closed) as error:
-            self.notes.append(settled(f"ended by {type(error).__name__}: {error}", self.prefix))
+            self.notes.append(self.settled(f"ended by {type(error).__name__}: {error}"))
         finally:
             for each in self.peers:
                 each.hang_up()

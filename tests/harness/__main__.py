@@ -169,7 +169,7 @@ def stop_cleanly(broker, tally: Tally) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/run", description=__doc__)
     parser.add_argument("binary", nargs="?", help="the leveret executable")
-    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,node,go,java,lapin,ui,crash,partition,kept,perftest,perf")
+    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,clustering (with --cluster),node,go,java,lapin,ui,crash,partition,kept,perftest,perf")
     parser.add_argument("--external", help="HOST:PORT of a running broker; only client suites and PerfTest run")
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
@@ -191,6 +191,8 @@ def main() -> int:
     suites = [suite for suite in client_suites() if not chosen or suite.name in chosen]
     if options.cluster or options.quorum:
         suites = [replace(suite, arguments=suite.through_cluster) for suite in suites if suite.through_cluster is not None]
+    else:
+        suites = [suite for suite in suites if suite.without_cluster]
     if options.quorum:
         suites = [suite for suite in suites if suite.of_clients]
     if suites:

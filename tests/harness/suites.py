@@ -47,6 +47,8 @@ class Suite:
     # Further arguments, and in place of them those against a node of a cluster that owns nothing; None: nothing of it is run there.
     arguments: list[str] = field(default_factory=list)
     through_cluster: list[str] | None = None
+    # Whether it is run without a cluster, too.
+    without_cluster: bool = True
     # Whether it asks what queues are to clients: so it may be run with quorum queues, too.
     of_clients: bool = True
     lane: int = ALARMS
@@ -91,6 +93,17 @@ def client_suites() -> list[Suite]:
             time_limit_seconds=600,
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, through_cluster=[], of_clients=False),
+        # It has three nodes of its own, which it stops and starts.
+        Suite(
+            "clustering",
+            TESTS,
+            [],
+            [python, "-u", "-m", "clustering"],
+            {"PYTHONDONTWRITEBYTECODE": "1"},
+            through_cluster=[],
+            without_cluster=False,
+            of_clients=False,
+        ),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(

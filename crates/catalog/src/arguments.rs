@@ -196,6 +196,8 @@ pub fn check_same_queue(
     let resource = format!("queue '{}' in vhost '{}'", queue.name, queue.vhost);
     same_field(&resource, "durable", durable, queue.is_durable())?;
     same_field(&resource, "auto_delete", auto_delete, queue.auto_delete)?;
+    // As in RabbitMQ: what a queue is comes before what it is like.
+    same_argument(&resource, "x-queue-type", arguments, &queue.arguments)?;
     let mut compared = ARGUMENTS.iter().filter(|argument| argument.is_compared);
     compared.try_for_each(|argument| same_argument(&resource, argument.name, arguments, &queue.arguments))
 }

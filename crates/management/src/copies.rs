@@ -97,11 +97,15 @@ pub fn lacks_majority(call: &Call<'_>, queue: &QueueView) -> bool {
     standing.is_some_and(|standing| !is_majority(&standing.voters, None))
 }
 
-/// The queues that would have no majority without this node, by the nodes that can be reached.
+/// The queues that would have no majority without this node, by the nodes that can be reached. As in RabbitMQ those that this
+/// node has alone are among them.
 pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueView>> {
-    let lost = shared(call).filter(|queue| {
-        let voters = call.api.broker.shared_standing(queue).unwrap_or_default().voters;
-        voters.iter().any(|(it, _)| *it == node) && !is_majority(&voters, Some(node))
+    let lost = replicated(call).filter(|queue| match call.api.broker.shared_standing(queue) {
+        Some(standing) => {
+            let voters = standing.voters;
+            voters.iter().any(|(it, _)| *it == node) && !is_majority(&voters, Some(node))
+        }
+        None => queue.home == node,
     });
     lost.collect()
 }

@@ -160,7 +160,7 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
         "virtual_host": "(not applicable)", "type": "process",
     });
     let definitions = (!decide_without(&members, &call.api.options.node)).then_some(definitions);
-    let lost: Vec<Value> = definitions.into_iter().chain(lost).collect();
+    let lost: Vec<Value> = lost.chain(definitions).collect();
     Ok(match lost.is_empty() {
         true => ok(),
         false => failed(json!({

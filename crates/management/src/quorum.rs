@@ -114,11 +114,19 @@ fn own_status(call: &Call<'_>, queue: &QueueView) -> Option<Value> {
 
 /// Members whose nodes say nothing.
 fn silent(call: &Call<'_>, queue: &QueueView, told: &[Value]) -> Vec<Value> {
-    let names = queue.members().map(|it| call.view.node_name(it.node));
-    let has_told = |name: &&str| told.iter().any(|row| row["Node Name"] == **name);
-    let silent = names.filter(|name| !has_told(name));
+    let has_told = |name: &str| told.iter().any(|row| row["Node Name"] == *name);
+    let silent = queue
+        .members()
+        .map(|it| (it.node, call.view.node_name(it.node)))
+        .filter(|(_, name)| !has_told(name));
     silent
-        .map(|name| json!({"Node Name": name, "Raft State": "noproc"}))
+        .map(|(node, name)| {
+            let state = match runs(call, node) {
+                true => "noproc",
+                false => "noconnection",
+            };
+            json!({"Node Name": name, "Raft State": state, "Membership": ""})
+        })
         .collect()
 }
 
@@ -126,6 +134,7 @@ fn add(call: &Call<'_>) -> Result<Reply, Refusal> {
     let node = named(call)?;
     match find(call) {
         Ok(queue) if queue.kind != QueueKind::Quorum => Ok(unavailable(CLASSIC)),
+        Ok(_) if !runs(call, node) => Ok(unavailable("node_not_running")),
         Ok(queue) => change(call, queue, node, true),
         Err(_) => Ok(unavailable("not_found")),
     }
@@ -135,7 +144,10 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let node = named(call)?;
     match queue.kind {
-        QueueKind::Quorum if queue.is_shared() => change(call, queue, node, false),
+        QueueKind::Quorum if queue.is_shared() && queue.members().count() > 1 => {
+            change(call, queue, node, false)?;
+            Ok(Reply::empty(202))
+        }
         QueueKind::Quorum => Ok(unavailable("last_node")),
         _ => Ok(unavailable(CLASSIC)),
     }
@@ -171,12 +183,12 @@ fn grow(call: &Call<'_>) -> Result<Reply, Refusal> {
     let only_even = match body["strategy"].as_str() {
         Some("all") => false,
         Some("even") => true,
-        _ => return Err(Refusal::bad_request("strategy must be one of: all, even")),
+        _ => return Err(Refusal::bad_request("Invalid strategy value")),
     };
     let [vhosts, names] = ["vhost_pattern", "queue_pattern"].map(|name| pattern(&body, name));
     let (vhosts, names) = (vhosts?, names?);
     for queue in quorum(call) {
-        let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name);
+        let fits = vhosts.is_match(&queue.vhost) && names.is_match(&queue.name) && runs(call, node);
         let grows = !only_even || queue.members().count().is_multiple_of(2);
         if fits && grows && queue.member(node).is_none() {
             change(call, queue, node, true)?;
@@ -200,6 +212,12 @@ fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> 
     let by = call.api.broker.administrator(&call.user.name);
     by.change_member(queue, node, is_member)?;
     Ok(Reply::empty(204))
+}
+
+/// Whether a node can get a copy now: one that does not run would count for a majority, and not be there.
+fn runs(call: &Call<'_>, node: NodeId) -> bool {
+    let name = call.view.node_name(node);
+    node == call.api.broker.own_node() || others::running(call).iter().any(|it| it == name)
 }
 
 /// A pattern that a body names; without one everything matches.

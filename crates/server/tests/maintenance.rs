@@ -83,7 +83,7 @@ fn a_drained_node_has_no_clients_and_leads_nothing_until_it_is_revived_or_starte
     assert!(!leads(drained), "that is what was waited for");
     all_know(&nodes, at, true);
     let status = nodes[(at + 1) % 3].ctl(&["cluster_status"]).unwrap();
-    let line = format!("Node: {}, status: under maintenance", drained.name);
+    let line = format!("Node: {}, status: marked for maintenance", drained.name);
     assert!(status.contains(&line), "{status}");
     for name in ["is-in-service", "ready-to-serve-clients"] {
         let (status, said) = check(drained, name);
@@ -151,7 +151,7 @@ fn operators_are_told_whether_a_node_may_stop_and_what_would_be_missing() {
         );
         let said = node.ctl(&["check_if_node_is_quorum_critical"]).unwrap();
         assert!(
-            said.contains("reported no quorum queues with minimum quorum"),
+            said.contains("reported no queues/streams with minimum quorum"),
             "{said}"
         );
     }
@@ -181,7 +181,7 @@ fn operators_are_told_whether_a_node_may_stop_and_what_would_be_missing() {
         404
     );
     let said = nodes[0].ctl(&["rebalance", "classic"]).unwrap();
-    assert!(said.contains("Number of replicated classic queues"), "{said}");
+    assert!(said.contains("Number of quorum queues"), "{said}");
     assert_eq!(nodes[0].ask("POST", "/rebalance/queues", "").0, 204);
 
     nodes[2].kill();
@@ -192,7 +192,7 @@ fn operators_are_told_whether_a_node_may_stop_and_what_would_be_missing() {
         "{said}"
     );
     let critical = nodes[0].ctl(&["check_if_node_is_quorum_critical"]).unwrap_err();
-    let line = "rabbitmq_metadata would lose quorum if node n1@localhost is stopped";
+    let line = "rabbitmq_metadata will become unavailable if node n1@localhost stops";
     assert!(critical.contains(line), "{critical}");
     let late = nodes[0]
         .ctl(&["await_online_quorum_plus_one", "--timeout", "1"])

@@ -16,12 +16,13 @@ interface Member {
   Term?: number;
 }
 
-const SILENT = "noproc";
+const SILENT = ["noproc", "noconnection"];
+const isSilent = (member: Member) => SILENT.includes(member["Raft State"]);
 
 const COLUMNS: Column<Member>[] = [
   { title: "Node", cell: (member) => member["Node Name"] },
-  { title: "State", cell: (member) => (member["Raft State"] === SILENT ? <span class="muted">not reached</span> : member["Raft State"]) },
-  { title: "Votes", cell: (member) => (member.Membership === undefined ? NONE : member.Membership === "voter" ? "yes" : "not yet") },
+  { title: "State", cell: (member) => (isSilent(member) ? <span class="muted">not reached</span> : member["Raft State"]) },
+  { title: "Votes", cell: (member) => (!member.Membership ? NONE : member.Membership === "voter" ? "yes" : "not yet") },
   { title: "Last entry", number: true, cell: (member) => count(member["Last Log Index"]), from: 2 },
   { title: "Committed", number: true, cell: (member) => count(member["Commit Index"]), from: 2 },
   { title: "Term", number: true, cell: (member) => count(member.Term), from: 3 },
@@ -29,7 +30,7 @@ const COLUMNS: Column<Member>[] = [
 
 export function Members({ host, name }: { host: string; name: string }) {
   const members = useApi<Member[]>(`/queues/quorum/${enc(host)}/${enc(name)}/status`).value ?? [];
-  const reached = members.filter((member) => member["Raft State"] !== SILENT).length;
+  const reached = members.filter((member) => !isSilent(member)).length;
   if (members.length === 0) return null;
   return (
     <Card title={`Members (${count(members.length)})`}>

@@ -6,7 +6,7 @@ use crate::broker::Broker;
 use crate::queues::group_of;
 use crate::topology::member_id;
 use catalog::{NodeId, Queue, Refusal, Request};
-use cluster::Status;
+use cluster::{Refused, Status};
 use model::QueueId;
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ impl Broker {
             voters.map(|it| known(NodeId(it.node.0.into()))).collect()
         });
         Some(SharedStanding {
-            leader: self.queues().leader(queue.id),
+            leader: self.leader_of(queue),
             voters: voters.unwrap_or_else(|| members.clone()),
             members,
             own: status.map(|status| OwnCopy::of(&status)),
@@ -78,7 +78,14 @@ impl Broker {
 
     /// The node that is to be asked about a queue: whoever leads it, as far as this one knows, or where it is.
     pub fn place_of(&self, queue: &Queue) -> NodeId {
-        self.queues().leader(queue.id).unwrap_or(queue.home)
+        self.leader_of(queue).unwrap_or(queue.home)
+    }
+
+    /// Who leads a queue, as far as this node knows: nobody but its only member can.
+    fn leader_of(&self, queue: &Queue) -> Option<NodeId> {
+        let mut members = queue.members().map(|member| member.node);
+        let only = members.next().filter(|_| members.next().is_none());
+        self.queues().leader(queue.id).or(only)
     }
 
     /// The nodes that leaders may be on: those that run, can be reached and are not in maintenance.
@@ -127,9 +134,11 @@ impl Broker {
             .ok_or_else(|| refused("the node is no member of the queue"))?;
         let to = member_id(member).ok_or_else(|| refused("there is no such node"))?;
         let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
-        groups
-            .transfer(group_of(queue), to)
-            .map_err(|why| refused(&format!("{why:?}")))
+        groups.transfer(group_of(queue), to).map_err(|why| match why {
+            Refused::NotLeader(_) | Refused::NotYet => refused("nobody leads the queue at the moment"),
+            Refused::Unknown => refused("the node has no copy of the queue"),
+            _ => refused("the leader cannot be changed at the moment"),
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::command::{Command, Section::*};
 use crate::failure::{BAD_VALUE, Failure, SOFTWARE, UNAVAILABLE, USAGE};
 use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Ctl, Diagnostics, Streams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) type Answer = Result<Output, Failure>;
 
@@ -301,8 +301,18 @@ fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
 }
 
 pub(super) fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
+    member_that(ask, node, |_| true)
+}
+
+/// As in RabbitMQ a node that does not run is told to be none.
+pub(super) fn running_member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
+    member_that(ask, node, |known| known["running"] == json!(true))
+}
+
+fn member_that(ask: &Ask<'_>, node: &str, fits: fn(&Value) -> bool) -> Result<(), Failure> {
     let nodes = super::nodes(ask)?;
-    match here(ask, node)? || nodes.iter().any(|known| text(known, "name") == node) {
+    let mut known = nodes.iter().filter(|known| text(known, "name") == node);
+    match here(ask, node)? || known.any(fits) {
         true => Ok(()),
         false => Err(Failure {
             with_usage: true,

@@ -105,20 +105,19 @@ fn start(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-fn forget(ask: &Ask<'_>, path: &str) -> Result<Output, Failure> {
+fn forget(ask: &Ask<'_>, told: &str, path: &str) -> Result<Output, Failure> {
     if is_running(ask)? {
         return Err(Failure::plain(USAGE, RUNS));
     }
+    ask.say(format!("{told} node {} ...", ask.node()));
     ask.delete(path)?;
     Ok(Output::Done)
 }
 
 fn reset(ask: &Ask<'_>) -> Result<Output, Failure> {
-    ask.say(format!("Resetting node {} ...", ask.node()));
-    forget(ask, APPLICATION)
+    forget(ask, "Resetting", APPLICATION)
 }
 
 fn force_reset(ask: &Ask<'_>) -> Result<Output, Failure> {
-    ask.say(format!("Forcefully resetting node {} ...", ask.node()));
-    forget(ask, &format!("{APPLICATION}?force"))
+    forget(ask, "Forcefully resetting", &format!("{APPLICATION}?force"))
 }

@@ -6,7 +6,7 @@ use crate::command::{Command, Section::Monitoring};
 use crate::failure::Failure;
 use crate::output::{Output, Rows};
 use crate::tool::Tool;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Who lists.
@@ -22,7 +22,7 @@ pub const COMMANDS: &[Command] = &[
     )
     .about("Lists queues and their properties")
     .more(
-        "Without columns: name and messages. Columns that only other queue types or Erlang have (pid, leader, members, online) are empty.\n\n    \
+        "Without columns: name and messages. Columns that only other queue types or Erlang have (pid) are empty.\n\n    \
          list_queues -p shop name messages_ready consumers",
     )
     .options(&["online", "offline", "local"])
@@ -217,7 +217,7 @@ fn queues(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Timeout: {seconds:.1} seconds ..."));
     ask.say(format!("Listing queues for vhost {} ...", ask.vhost()));
     let path = format!(
-        "/queues/{}?columns={}",
+        "/queues/{}?columns={},node,state,type",
         encode(ask.vhost()),
         columns::wanted(&chosen)
     );
@@ -228,12 +228,28 @@ fn queues(ask: &Ask<'_>) -> Result<Output, Failure> {
         ..*ask
     };
     // Where there is no such virtual host, there are no queues.
-    let found = limited.find(&path)?.unwrap_or_default();
-    let mut rows = columns::rows(&chosen, &found);
-    if ask.line.has("offline") {
-        rows.rows.clear();
+    let mut found = limited.find(&path)?.unwrap_or_default();
+    if let Some(queues) = found.as_array_mut() {
+        queues.retain(|queue| is_listed(ask, queue));
+        queues.iter_mut().for_each(tell_home);
     }
-    Ok(Output::Rows(rows))
+    Ok(Output::Rows(columns::rows(&chosen, &found)))
+}
+
+/// Whether the options ask for a queue: with several of them any will do, as in RabbitMQ.
+fn is_listed(ask: &Ask<'_>, queue: &Value) -> bool {
+    let is_down = queue["state"] == "down";
+    let [local, online, offline] = ["local", "online", "offline"].map(|option| ask.line.has(option));
+    let is_any = !(local || online || offline);
+    is_any || online && !is_down || offline && is_down || local && queue["node"] == *ask.node()
+}
+
+/// A classic queue is its node's, which RabbitMQ's tools call its leader and its only member.
+fn tell_home(queue: &mut Value) {
+    if queue["type"] == "classic" {
+        queue["leader"] = queue["node"].clone();
+        queue["members"] = json!([queue["node"]]);
+    }
 }
 
 fn unresponsive(ask: &Ask<'_>) -> Result<Output, Failure> {

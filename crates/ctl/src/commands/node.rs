@@ -478,7 +478,7 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
     );
     let products = of_running(&nodes, |_, node| product(node, "version"));
     let maintenance = of_running(&nodes, |_, node| match node["being_drained"].as_bool() {
-        Some(true) => "under maintenance".into(),
+        Some(true) => "marked for maintenance".into(),
         Some(false) => "not under maintenance".into(),
         None => "unknown".into(),
     });

@@ -112,16 +112,11 @@ fn purge(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn rebalance(ask: &Ask<'_>) -> Result<Output, Failure> {
     let kind = ask.word(0);
-    let what = match kind {
-        "all" => "all replicated",
-        "classic" => "replicated (mirrored, non-exclusive) classic",
-        "quorum" | "stream" => kind,
-        _ => {
-            let text = format!("type {kind} is not supported. Try one of all, classic, quorum, stream.");
-            return Err(Failure::error(UNAVAILABLE, text));
-        }
-    };
-    ask.say(format!("Re-balancing leaders of {what} queues..."));
+    if !["all", "classic", "quorum", "stream"].contains(&kind) {
+        let text = format!("type {kind} is not supported. Try one of all, quorum, stream.");
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
+    ask.say(format!("Re-balancing leaders of {kind} queues..."));
     let (vhosts, names) = (pattern(ask, "vhost-pattern")?, pattern(ask, "queue-pattern")?);
     let wanted = json!({"type": kind, "vhost_pattern": vhosts.as_str(), "queue_pattern": names.as_str()});
     let answer = ask.call("POST", "/leveret/rebalance", Some(&wanted))?;
@@ -176,13 +171,8 @@ fn await_end(ask: &Ask<'_>) -> Result<Value, Failure> {
 fn balance(nodes: &[Value], leaders: &[&str]) -> Rows {
     let leads = |node: &Value| leaders.iter().filter(|leader| node["name"] == **leader).count();
     let take_part = |node: &&Value| node["running"] == json!(true) && node["being_drained"] != json!(true);
-    let columns = [
-        "Node name",
-        "Number of quorum queues",
-        "Number of replicated classic queues",
-        "Number of stream queues",
-    ];
-    let row = |node: &Value| vec![node["name"].clone(), leads(node).into(), 0.into(), 0.into()];
+    let columns = ["Node name", "Number of quorum queues"];
+    let row = |node: &Value| vec![node["name"].clone(), leads(node).into()];
     Rows {
         columns: columns.map(str::to_owned).into(),
         rows: nodes.iter().filter(take_part).map(row).collect(),
@@ -203,7 +193,7 @@ fn quorum_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
         Ok(_) if super::this_node(ask)?["being_drained"] == json!(true) => {
             format!("Node {node} seems to be in maintenance mode, the check does not apply")
         }
-        Ok(_) => format!("Node {node} reported no quorum queues with minimum quorum"),
+        Ok(_) => format!("Node {node} reported no queues/streams with minimum quorum"),
     };
     Ok(Output::Told(
         text.clone(),
@@ -217,10 +207,10 @@ fn critical(node: &str, found: &Value) -> Failure {
     let lines: Vec<String> = queues
         .map(|queue| {
             let name = super::text(queue, "readable_name");
-            format!("{name} would lose quorum if node {node} is stopped")
+            format!("{name} will become unavailable if node {node} stops")
         })
         .collect();
-    Failure::error(UNAVAILABLE, lines.join("\n"))
+    Failure::plain(UNAVAILABLE, lines.join("\n"))
 }
 
 /// RabbitMQ 4's words where nothing is critical.
@@ -245,7 +235,7 @@ mod tests {
             json!({"name": "rabbit@c", "running": false}),
         ];
         let rows = balance(&nodes, &["rabbit@a", "rabbit@b", ""]);
-        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 1.into(), 0.into(), 0.into()]]);
+        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 1.into()]]);
         assert_eq!(rows.columns.len(), rows.rows[0].len());
     }
 
@@ -254,8 +244,8 @@ mod tests {
         let found = json!({"queues": [{"readable_name": "rabbitmq_metadata"}, {"readable_name": "queue 'q' in vhost '/'"}]});
         let failure = critical("rabbit@a", &found);
         assert_eq!(failure.code, UNAVAILABLE);
-        let expected = "Error:\nrabbitmq_metadata would lose quorum if node rabbit@a is stopped\n\
-                        queue 'q' in vhost '/' would lose quorum if node rabbit@a is stopped";
+        let expected = "rabbitmq_metadata will become unavailable if node rabbit@a stops\n\
+                        queue 'q' in vhost '/' will become unavailable if node rabbit@a stops";
         assert_eq!(failure.text, expected);
     }
 }

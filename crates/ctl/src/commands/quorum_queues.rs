@@ -1,6 +1,8 @@
 //! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
-use super::absent::{Answer, filled, is_positive, known_columns, member, membership, strategy, table};
+use super::absent::{
+    Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table,
+};
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
@@ -11,9 +13,15 @@ use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Diagnostics};
 use regex::Regex;
 use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
 
 /// So much of a body is shown, in bytes.
 const SHOWN: u64 = 64;
+
+/// How often it is looked whether leadership has moved, and how long is waited in between.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
@@ -38,12 +46,23 @@ pub const COMMANDS: &[Command] = table! {
         [] status;
     [Tool::Queues, Diagnostics] Queues "reclaim_quorum_memory" 1 1 "[--vhost <vhost>] <quorum queue>";
         "Runs garbage collection for a quorum queue";
-        [] |ask| target(ask, "Will garbage collect quorum queue {0} ...").map(|()| Output::Done);
+        [] |ask| {
+            target(
+                ask,
+                "Will garbage collect quorum queue {0} ...",
+                "This operation is not applicable to classic queues",
+            )
+            .map(|()| Output::Done)
+        };
     [Tool::Queues] Queues "peek" 2 2 "[--vhost <vhost>] <queue> <position>";
         "Shows a message of a quorum queue; for classic queues use browse_messages";
         [] |ask| {
             is_positive(ask.word(1), |_| "position value must be a positive integer".into())?;
-            target(ask, "Peeking at quorum queue {0} at position {1} on node {node} ...")?;
+            target(
+                ask,
+                "Peeking at quorum queue {0} at position {1} on node {node} ...",
+                "Cannot peek into a classic queue",
+            )?;
             peek(ask)
         };
     [Tool::Queues] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <queue> <node>"; "Moves the leader of a quorum queue";
@@ -65,31 +84,36 @@ fn path(ask: &Ask<'_>) -> String {
 /// Tells what is done with a queue, and finds what that is.
 fn found(ask: &Ask<'_>, told: &str) -> Result<Option<Value>, Failure> {
     ask.say(filled(ask, told));
-    ask.find(&format!("/queues/{}?columns=type,leader", path(ask)))
+    ask.find(&format!("/queues/{}?columns=type,leader,members", path(ask)))
 }
 
-/// The quorum queue of this name.
-fn of_quorum_queue(ask: &Ask<'_>, told: &str) -> Result<Value, Failure> {
-    let text = match found(ask, told)? {
-        Some(queue) if text(&queue, "type") == "quorum" => return Ok(queue),
-        Some(_) => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
-        None => "queue '{0}' was not found in virtual host '{vhost}'",
-    };
-    Err(Failure::plain(BAD_VALUE, filled(ask, text)))
+/// RabbitMQ says here the name of the module that classic queues are.
+const CLASSIC: &str = "queue '{0}' in virtual host '{vhost}' is not a quorum queue";
+
+/// The quorum queue of this name; of another one this is said.
+fn of_quorum_queue(ask: &Ask<'_>, told: &str, other: &str) -> Result<Value, Failure> {
+    match found(ask, told)? {
+        Some(queue) if text(&queue, "type") == "quorum" => Ok(queue),
+        Some(_) => Err(Failure::error(UNAVAILABLE, filled(ask, other))),
+        None => {
+            let text = "queue '{0}' was not found in virtual host '{vhost}'";
+            Err(Failure::plain(BAD_VALUE, filled(ask, text)))
+        }
+    }
 }
 
 /// The same, in other words.
-fn target(ask: &Ask<'_>, told: &str) -> Result<(), Failure> {
+fn target(ask: &Ask<'_>, told: &str, other: &str) -> Result<(), Failure> {
     let text = match found(ask, told)? {
         Some(queue) if text(&queue, "type") == "quorum" => return Ok(()),
-        Some(_) => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
+        Some(_) => other,
         None => "Target queue was not found in virtual host '{vhost}'",
     };
     Err(Failure::error(UNAVAILABLE, filled(ask, text)))
 }
 
 fn status(ask: &Ask<'_>) -> Answer {
-    of_quorum_queue(ask, "Status of queue {0} on node {node} ...")?;
+    of_quorum_queue(ask, "Status of queue {0} on node {node} ...", CLASSIC)?;
     let members = ask.get(&format!("/queues/quorum/{}/status", path(ask)))?;
     let mut rows = columns::rows(STATUS, &members);
     rows.form = Form::Pretty;
@@ -98,13 +122,13 @@ fn status(ask: &Ask<'_>) -> Answer {
 
 fn add_member(ask: &Ask<'_>) -> Answer {
     membership(ask)?;
-    member(ask, ask.word(1))?;
-    of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...")?;
+    running_member(ask, ask.word(1))?;
+    of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...", CLASSIC)?;
     change(ask, "POST", "replicas/add")
 }
 
 fn delete_member(ask: &Ask<'_>) -> Answer {
-    of_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...")?;
+    of_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...", CLASSIC)?;
     change(ask, "DELETE", "replicas/delete")
 }
 
@@ -163,7 +187,11 @@ fn why(answer: &http::Answer) -> String {
 }
 
 fn transfer(ask: &Ask<'_>) -> Answer {
-    let queue = of_quorum_queue(ask, "Transferring leadership of quorum queue {0} to node {1}...")?;
+    let told = "Transferring leadership of quorum queue {0} to node {1}...";
+    let queue = of_quorum_queue(ask, told, "Cannot transfer leadership of a non-quorum queue")?;
+    if !members(&queue).contains(&ask.word(1)) {
+        return Err(Failure::error(UNAVAILABLE, "unknown_member"));
+    }
     if text(&queue, "leader") == ask.word(1) {
         let text = "The target node is already the leader of this queue";
         return Err(Failure::error(UNAVAILABLE, text));
@@ -176,15 +204,32 @@ fn transfer(ask: &Ask<'_>) -> Answer {
     )?;
     match answer.status {
         503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
-        _ => ask.accepted(&answer).map(|_| Output::Done),
+        _ => {
+            ask.accepted(&answer)?;
+            leader_afterwards(ask)
+        }
     }
+}
+
+/// Who leads the queue now: whoever was to, as soon as that is so, or after a while whoever does.
+fn leader_afterwards(ask: &Ask<'_>) -> Answer {
+    let mut leader = String::new();
+    for _ in 0..LOOKS {
+        let queue = ask.find(&format!("/queues/{}?columns=leader", path(ask)))?;
+        leader = queue.map_or_else(String::new, |queue| text(&queue, "leader").to_owned());
+        if leader == ask.word(1) {
+            break;
+        }
+        thread::park_timeout(BETWEEN);
+    }
+    Ok(Output::text(leader))
 }
 
 fn grow(ask: &Ask<'_>) -> Answer {
     strategy(ask)?;
     membership(ask)?;
     let node = ask.word(0);
-    member(ask, node)?;
+    running_member(ask, node)?;
     ask.say(format!("Growing {} queues on {node}...", ask.word(1)));
     let only_even = ask.word(1) == "even";
     each(ask, &["size", "result"], |queue| {
@@ -267,6 +312,9 @@ fn peek(ask: &Ask<'_>) -> Answer {
         (format!("payload (max {SHOWN} bytes)"), message["payload"].clone()),
         ("header.x-delivery-count".to_owned(), message["returns"].clone()),
     ];
+    let properties = message["properties"].as_object().into_iter().flatten();
+    let properties = properties.filter(|(name, _)| *name != "headers");
+    pairs.extend(properties.map(|(name, value)| (name.clone(), value.clone())));
     let headers = message["properties"]["headers"].as_object();
     let headers = headers.into_iter().flatten();
     pairs.extend(headers.map(|(name, value)| (format!("header.{name}"), value.clone())));
@@ -339,12 +387,16 @@ fn shrink(ask: &Ask<'_>) -> Answer {
     })?;
     each(ask, &["size", "result"], |queue| {
         let members = members(queue);
-        match members.contains(&node) {
-            true => Ok(Some(sized(
+        match members.as_slice() {
+            [only] if *only == node => {
+                let text = "error: the last node cannot be removed";
+                Ok(Some(sized(1, text.into())))
+            }
+            _ if members.contains(&node) => Ok(Some(sized(
                 members.len() - 1,
                 changed(ask, queue, "DELETE", "delete", node)?,
             ))),
-            false => Ok(None),
+            _ => Ok(None),
         }
     })
 }

@@ -1,8 +1,8 @@
 //! Lines with tabs between the columns, RabbitMQ's default.
 
 use super::Rows;
-use super::term::{arguments, map};
-use serde_json::Value;
+use super::term::{arguments, map, term};
+use serde_json::{Map, Value};
 
 /// Writes rows; the names of the columns stand above them if there are any rows.
 pub fn render(rows: &Rows, headers: bool) -> String {
@@ -38,13 +38,25 @@ pub fn cell(column: &str, value: &Value) -> String {
         Value::Object(members) if column.ends_with("arguments") || column == "client_properties" => {
             arguments(members)
         }
+        Value::Object(members) if column == "effective_policy_definition" && !members.is_empty() => {
+            policy(members)
+        }
         Value::Object(members) => map(members),
-        other => super::term::term(other),
+        other => term(other),
     };
     match text.chars().any(char::is_control) {
         false => text,
         true => text.chars().map(visible).collect(),
     }
+}
+
+/// What policies say of a queue: pairs, in which only the keys are written as terms.
+fn policy(members: &Map<String, Value>) -> String {
+    let pairs: Vec<String> = members
+        .iter()
+        .map(|(key, value)| format!("{{{}, {}}}", term(&key.as_str().into()), cell(key, value)))
+        .collect();
+    format!("[{}]", pairs.join(", "))
 }
 
 fn visible(c: char) -> String {
@@ -72,6 +84,13 @@ mod tests {
             r#"[{"x-max-length",5},{"x-overflow","drop"}]"#
         );
         assert_eq!(of("effective_policy_definition", json!({})), "#{}");
+        assert_eq!(
+            of(
+                "effective_policy_definition",
+                json!({"max-length": 1, "queue-leader-locator": "balanced"})
+            ),
+            r#"[{<<"max-length">>, 1}, {<<"queue-leader-locator">>, balanced}]"#
+        );
         assert_eq!(of("name", json!("a\u{1b}[2Jb")), "a\\033[2Jb");
     }
 
