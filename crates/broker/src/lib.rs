@@ -101,6 +101,7 @@ pub use clients::close_reason::CloseReason;
 pub use clients::outbox::{ChannelId, Event, Outbox, Question as QueueQuestion, Ticket};
 pub use clients::pressure::{Pressure, Reason};
 pub use events::watchers::{Occurrence, Watcher};
+pub use groups::{CopyPhase, CopyProgress};
 pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut};
 pub use messages::carbon_copies::Copies;
 pub use messages::consume::{QueueRef, Subscription};

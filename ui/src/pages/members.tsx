@@ -1,7 +1,7 @@
 // The nodes that have copies of a quorum queue: who leads, who votes, and how far each is.
 
 import { enc } from "../api";
-import { NONE, count } from "../format";
+import { NONE, bytes as size, count } from "../format";
 import { Card } from "../parts/bits";
 import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
@@ -14,13 +14,46 @@ interface Member {
   "Last Log Index"?: number;
   "Commit Index"?: number;
   Term?: number;
+  transfer?: Transfer;
+}
+
+/** How far a copy is that is being made of what other nodes have. */
+interface Transfer {
+  phase: string;
+  percent: number;
+  bytes: number;
+  bytes_left?: number;
+  messages?: number;
+  messages_left?: number;
 }
 
 const SILENT = "noproc";
 
+const PHASES: Record<string, string> = {
+  waiting: "waits for a copy",
+  contents: "copies what there is",
+  copying: "copies from its own log",
+  messages: "copies messages",
+  repair: "repairs messages",
+};
+
+/** For example: copies messages, 63 %, 700 left, 45 MB so far. */
+function transferred({ phase, percent, bytes, bytes_left, messages_left }: Transfer) {
+  const words = [PHASES[phase] ?? phase];
+  if (messages_left !== undefined || bytes_left !== undefined) words.push(`${percent} %`);
+  if (messages_left !== undefined) words.push(`${count(messages_left)} left`);
+  if (bytes > 0) words.push(`${size(bytes)} so far`);
+  return words.join(", ");
+}
+
+function stateOf(member: Member) {
+  if (member["Raft State"] === SILENT) return <span class="muted">not reached</span>;
+  return member.transfer ? `${member["Raft State"]}, ${transferred(member.transfer)}` : member["Raft State"];
+}
+
 const COLUMNS: Column<Member>[] = [
   { title: "Node", cell: (member) => member["Node Name"] },
-  { title: "State", cell: (member) => (member["Raft State"] === SILENT ? <span class="muted">not reached</span> : member["Raft State"]) },
+  { title: "State", cell: stateOf },
   { title: "Votes", cell: (member) => (member.Membership === undefined ? NONE : member.Membership === "voter" ? "yes" : "not yet") },
   { title: "Last entry", number: true, cell: (member) => count(member["Last Log Index"]), from: 2 },
   { title: "Committed", number: true, cell: (member) => count(member["Commit Index"]), from: 2 },
