@@ -102,7 +102,7 @@ pub use clients::outbox::{ChannelId, Event, Outbox, Question as QueueQuestion, T
 pub use clients::pressure::{Pressure, Reason};
 pub use events::watchers::{Occurrence, Watcher};
 pub use groups::{CopyPhase, CopyProgress};
-pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut};
+pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut, Wait};
 pub use messages::carbon_copies::Copies;
 pub use messages::consume::{QueueRef, Subscription};
 pub use messages::publish::{Prepared, Publisher, Taken};
