@@ -215,9 +215,9 @@ def test_a_consumer_of_a_node_that_is_cut_off_keeps_what_it_holds_for_as_long_as
         cluster.heal()
         cluster.wait_until_whole()
         channel.basic_ack(tags[1], multiple=True)
-        # What nobody acknowledged comes again; acknowledgements of what is somebody else's by now are passed over.
-        left = sorted(body for body, _ in consume(cluster, name, 4 if goes else 2, other))
-        assert left == bodies(0 if goes else 2, 4)
+    # What nobody acknowledged comes again; acknowledgements of what is somebody else's by now are passed over.
+    left = sorted(body for body, _ in consume(cluster, name, 4 if goes else 2, other))
+    assert left == bodies(0 if goes else 2, 4)
     until(lambda: count(cluster, name, leads), wanted=lambda it: it == 0, patience=PATIENCE_SECONDS)
 
 
@@ -226,27 +226,28 @@ def test_single_messages_are_moved_and_deleted_through_any_node_whoever_leads(cl
     declare(cluster, f"{name}.to", node=1)
     publish(cluster, name, bodies(0, 12))
 
-    def act(node, **asked):
+    def act(node, *numbers, **asked):
+        told = api(cluster, node).get(f"/leveret/queues/%2F/{q(name)}/messages?count=50").json
+        places = {message["payload"]: message["position"] for message in told["messages"]}
+        asked |= {"positions": [places[str(number)] for number in numbers], "edition": told["edition"]}
         answer = api(cluster, node)("POST", f"/api/leveret/queues/%2F/{q(name)}/messages", asked)
         assert answer.status == 200, answer.text
         return answer.json
 
-    def there(node=0):
-        rows = api(cluster, node).get(f"/leveret/queues/%2F/{q(name)}/messages?count=50").json
-        return {row["payload"]: row["position"] for row in rows["messages"]}
-
-    for number, node in enumerate(NODES):
-        positions = [there()[str(at)] for at in (3 * number, 3 * number + 1)]
-        assert act(node, action="delete", positions=positions)["deleted"] == 2
-        moved = act(node, action="move", exchange="", routing_key=f"{name}.to", positions=[there()[str(3 * number + 2)]])
+    for at, node in zip((0, 3, 6), NODES, strict=True):
+        assert act(node, at, at + 1, action="delete")["deleted"] == 2
+        moved = act(node, at + 2, action="move", exchange="", routing_key=f"{name}.to")
         assert (moved["moved"], moved["missed"]) == (1, 0)
-    assert sorted(there(1)) == ["10", "11", "9"]
+    until(lambda: count(cluster, name), wanted=lambda it: it == 3, patience=PATIENCE_SECONDS)
     # What was deleted stays so with another leader.
-    cluster.nodes[leader(cluster, name)].kill()
-    through = next(node for node in NODES if cluster.nodes[node].alive())
-    assert act(through, action="delete", positions=[there(through)["10"]])["deleted"] == 1
+    killed = leader(cluster, name)
+    cluster.nodes[killed].kill()
+    through = next(node for node in NODES if node != killed)
+    until(lambda: (row(cluster, name, through) or {}).get("leader"), wanted=lambda it: it not in (None, "", name_of(killed)), patience=PATIENCE_SECONDS)
+    assert act(through, 10, action="delete")["deleted"] == 1
     assert sorted(body for body, _ in consume(cluster, name, 2, through)) == [b"11", b"9"]
     assert sorted(body for body, _ in consume(cluster, f"{name}.to", 3, through)) == [b"2", b"5", b"8"]
+    assert [count(cluster, queue, through) for queue in (name, f"{name}.to")] == [0, 0]
 
 
 def led_by(cluster, queues, asked=0):

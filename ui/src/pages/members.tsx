@@ -64,9 +64,11 @@ export function Members({ host, name }: { host: string; name: string }) {
   const members = useApi<Member[]>(`/queues/quorum/${enc(host)}/${enc(name)}/status`).value ?? [];
   const reached = members.filter((member) => member["Raft State"] !== SILENT).length;
   if (members.length === 0) return null;
+  // Each node names itself first.
+  const rows = [...members].sort((one, other) => one["Node Name"].localeCompare(other["Node Name"], undefined, { numeric: true }));
   return (
     <Card title={`Members (${count(members.length)})`}>
-      <Rows columns={COLUMNS} rows={members} id={(member) => member["Node Name"]} what="members" />
+      <Rows columns={COLUMNS} rows={rows} id={(member) => member["Node Name"]} what="members" />
       {2 * reached <= members.length && <p><span class="badge warn">no majority</span> Nothing is confirmed or delivered until enough of these nodes are back.</p>}
     </Card>
   );
