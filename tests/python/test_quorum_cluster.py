@@ -187,6 +187,69 @@ def test_what_a_consumer_holds_stays_its_own_when_the_leader_goes(cluster, name)
     assert consume(cluster, name, 1, through) == [(b"3", True)]
 
 
+def held_by_a_consumer(channel, queue, many):
+    """The tags of so many messages that a consumer has."""
+    channel.basic_qos(prefetch_count=many)
+    tags = []
+    for method, _, _ in channel.consume(queue, inactivity_timeout=PATIENCE_SECONDS):
+        tags.append(method.delivery_tag)
+        if len(tags) == many:
+            return tags
+    return tags
+
+
+@pytest.mark.parametrize("keeps_ms,goes", [(30_000, False), (500, True)])
+def test_a_consumer_of_a_node_that_is_cut_off_keeps_what_it_holds_for_as_long_as_the_queue_says(cluster, name, keeps_ms, goes):
+    declare(cluster, name, **{"x-consumer-disconnected-timeout": keeps_ms})
+    leads = leader(cluster, name)
+    away, other = (node for node in NODES if node != leads)
+    publish(cluster, name, bodies(0, 4), leads)
+    with connect(cluster, away) as connection:
+        channel = connection.channel()
+        tags = held_by_a_consumer(channel, name, 2)
+        cluster.cut_off(away)
+        # Longer than a node waits for a leader before it tells publishers.
+        time.sleep(7)
+        got = consume(cluster, name, 4 if goes else 2, other, ack=False)
+        assert sorted(got) == [(b"0", True), (b"1", True), (b"2", False), (b"3", False)][0 if goes else 2 :]
+        cluster.heal()
+        cluster.wait_until_whole()
+        channel.basic_ack(tags[1], multiple=True)
+    # What nobody acknowledged comes again; acknowledgements of what is somebody else's by now are passed over.
+    left = sorted(body for body, _ in consume(cluster, name, 4 if goes else 2, other))
+    assert left == bodies(0 if goes else 2, 4)
+    until(lambda: count(cluster, name, leads), wanted=lambda it: it == 0, patience=PATIENCE_SECONDS)
+
+
+def test_single_messages_are_moved_and_deleted_through_any_node_whoever_leads(cluster, name):
+    declare(cluster, name)
+    declare(cluster, f"{name}.to", node=1)
+    publish(cluster, name, bodies(0, 12))
+
+    def act(node, *numbers, **asked):
+        told = api(cluster, node).get(f"/leveret/queues/%2F/{q(name)}/messages?count=50").json
+        places = {message["payload"]: message["position"] for message in told["messages"]}
+        asked |= {"positions": [places[str(number)] for number in numbers], "edition": told["edition"]}
+        answer = api(cluster, node)("POST", f"/api/leveret/queues/%2F/{q(name)}/messages", asked)
+        assert answer.status == 200, answer.text
+        return answer.json
+
+    for at, node in zip((0, 3, 6), NODES, strict=True):
+        assert act(node, at, at + 1, action="delete")["deleted"] == 2
+        moved = act(node, at + 2, action="move", exchange="", routing_key=f"{name}.to")
+        assert (moved["moved"], moved["missed"]) == (1, 0)
+    until(lambda: count(cluster, name), wanted=lambda it: it == 3, patience=PATIENCE_SECONDS)
+    # What was deleted stays so with another leader.
+    killed = leader(cluster, name)
+    cluster.nodes[killed].kill()
+    through = next(node for node in NODES if node != killed)
+    until(lambda: (row(cluster, name, through) or {}).get("leader"), wanted=lambda it: it not in (None, "", name_of(killed)), patience=PATIENCE_SECONDS)
+    assert act(through, 10, action="delete")["deleted"] == 1
+    assert sorted(body for body, _ in consume(cluster, name, 2, through)) == [b"11", b"9"]
+    assert sorted(body for body, _ in consume(cluster, f"{name}.to", 3, through)) == [b"2", b"5", b"8"]
+    assert [count(cluster, queue, through) for queue in (name, f"{name}.to")] == [0, 0]
+
+
 def led_by(cluster, queues, asked=0):
     """How many of the queues each node leads, as one of them says."""
     leaders = [(row(cluster, queue, asked) or {}).get("leader") for queue in queues]
@@ -447,10 +510,11 @@ def test_each_node_tells_prometheus_how_far_its_member_is(cluster, name):
 
     def told(node, path="/metrics/per-object", prefix="rabbitmq_"):
         text = Api(root=f"http://127.0.0.1:{cluster.nodes[node].metrics_port}")("GET", path).text
-        rows = re.findall(rf'^{prefix}raft_(\w+)\{{vhost="/",queue="{re.escape(name)}"\}} (\d+)$', text, re.M)
-        return {metric: int(value) for metric, value in rows}
+        rows = re.findall(rf'^{prefix}raft_(\w+)\{{vhost="/",queue="{re.escape(name)}"\}} (\S+)$', text, re.M)
+        return {metric: float(value) for metric, value in rows}
 
-    families = {"term", "commit_index", "last_applied", "last_written_index", "snapshot_index"}
+    families = {"term", "commit_index", "last_applied", "last_written_index", "snapshot_index", "num_segments", "commit_latency_seconds"}
+    leads = leader(cluster, name)
     for node in NODES:
         until(lambda: told(node), wanted=lambda it: it.get("commit_index", 0) >= 30, patience=PATIENCE_SECONDS)
         found = told(node)
@@ -458,6 +522,13 @@ def test_each_node_tells_prometheus_how_far_its_member_is(cluster, name):
         assert 0 < found["term"] and found["snapshot_index"] <= found["commit_index"] <= found["last_written_index"]
         assert set(told(node, f"/metrics/detailed?family=ra_metrics&queue={name}", "rabbitmq_detailed_")) == families
         assert told(node, "/metrics/detailed?family=queue_metrics", "rabbitmq_detailed_") == {}
+        # Only who leads waits for a majority.
+        assert (0 < found["commit_latency_seconds"] < 10) == (node == leads)
+        page = Api(root=f"http://127.0.0.1:{cluster.nodes[node].metrics_port}")("GET", "/metrics").text
+        most = re.search(r'^rabbitmq_raft_max_commit_latency_seconds\{ra_system="quorum_queues"\} (\S+)$', page, re.M)
+        assert float(most[1]) >= found["commit_latency_seconds"]
+        written = re.search(r"^rabbitmq_raft_bytes_written\{.*\} (\d+)$", page, re.M)
+        assert int(written[1]) > 1000
 
 
 @pytest.mark.parametrize("pause,restarted", [(0.3, ()), (0, (1,)), (0, (0, 1, 2))])

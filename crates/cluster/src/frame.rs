@@ -536,4 +536,36 @@ mod tests {
             let _ = read(&frame.into());
         }
     }
+
+    #[test]
+    fn what_members_say_has_the_bytes_that_it_always_had_and_nobody_reads_another_version() {
+        let one = |item: &Item| {
+            let mut writer = FrameWriter::new(300);
+            writer.put(item);
+            writer.finish().escape_ascii().to_string()
+        };
+        let written: Vec<String> = items().iter().map(one).collect();
+        assert_eq!(
+            written,
+            [
+                r"\x01\xac\x02\x01\x08\x00\x01\x02\t\x04F<\x00\x00\x03\x00\x00\x01a\x00\x05\x00\x01\x00\x00",
+                r"\x01\xac\x02\x05\x08\x00\x01\x02\t\x00\x00\x00\x00\x00\x05\x03\x02\x01\x02\x00\x00\x00",
+                r"\x01\xac\x02\x03\x08\x02\x01\x02\x03\x00\x00\x00\x00\x00",
+                r"\x01\xac\x02!\x08\x01\x01\x02\x03\x04",
+                r#"\x01\xac\x02\"\x05\x01\x08\x01\x02"#,
+                r"\x01\xac\x02#\x05\x01\x08",
+                r"\x01\xac\x02$\x00\x08\x03\x00\x00",
+                r"\x01\xac\x02$\x01\x08\x03\x07\x06",
+                r"\x01\xac\x02$\x02\x08\x03\t\x00",
+                r"\x01\xac\x02$\x03\x08\x03\t\x00",
+                r"\x01\xac\x02%\x02\x03\xac\x02",
+                r"\x01\xac\x02&"
+            ]
+        );
+        let numbers = KINDS.map(|(number, _)| number);
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let mut later = frame().to_vec();
+        later[0] += 1;
+        assert_eq!(read(&later.into()), Err(Malformed::Unknown));
+    }
 }

@@ -112,3 +112,60 @@ pub fn entry_of(payload: &[u8]) -> Option<(Mark, &[u8])> {
     let bytes = if *kind == 0 { bytes } else { &[] };
     Some((Mark { index, term }, bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{MemberId, NodeId};
+    use crate::membership::{Membership, Step, encode_change};
+
+    #[test]
+    fn what_a_member_writes_has_the_bytes_that_it_always_had_and_no_other_kind_is_read() {
+        let (group, at) = (GroupId(8), Mark { index: 300, term: 7 });
+        let members = [1, 2, 300].map(|node| MemberId::first(NodeId(node)));
+        let again = MemberId {
+            life: 2,
+            ..members[2]
+        };
+        let steps = [
+            Step::Voter(again),
+            Step::Learner(members[1]),
+            Step::Remove(members[0]),
+        ];
+        let joint = Membership {
+            voters: vec![members[0], again],
+            learners: vec![MemberId::first(NodeId(5))],
+            outgoing: members.to_vec(),
+            learners_next: vec![members[1]],
+        };
+        let entry_of = |kind, bytes| Record::Entry {
+            group,
+            at,
+            kind,
+            bytes,
+        };
+        let mut membership = Vec::new();
+        joint.encode(&mut membership);
+        let (term, vote, commit) = (7, again.number(), 299);
+        let promise = HardState { term, vote, commit };
+        let written: Vec<String> = [
+            entry_of(0, Bytes::from_static(b"record")).payload(),
+            entry_of(1, encode_change(&steps).into()).payload(),
+            Record::Promise { group, promise }.payload(),
+            membership.into(),
+        ]
+        .iter()
+        .map(|bytes| bytes.escape_ascii().to_string())
+        .collect();
+        assert_eq!(
+            written,
+            [
+                r"\x07\x00\x00\x00\x00\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00\x00record",
+                r"\x07\x00\x00\x00\x00\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00\x01\x00\xac\x82\x80\x80 \x01\x02\x02\x01",
+                r"\x07\x00\x00\x00\x00\x00\x00\x00,\x01\x00\x00\x02\x00\x00\x00+\x01\x00\x00\x00\x00\x00\x00",
+                r"\x02\x01\xac\x82\x80\x80 \x01\x05\x03\x01\x02\xac\x02\x01\x02"
+            ]
+        );
+        assert_eq!(entry(at, 2, Bytes::new()), Err(Malformed::Unknown));
+    }
+}

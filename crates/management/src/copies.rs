@@ -100,12 +100,12 @@ pub fn lacks_majority(call: &Call<'_>, queue: &QueueView) -> bool {
 /// The queues that would have no majority without this node, by the nodes that can be reached. As in RabbitMQ those that this
 /// node has alone are among them.
 pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueView>> {
-    let lost = replicated(call).filter(|queue| match call.api.broker.shared_standing(queue) {
+    let lost = all(call).filter(|queue| match call.api.broker.shared_standing(queue) {
         Some(standing) => {
             let voters = standing.voters;
             voters.iter().any(|(it, _)| *it == node) && !is_majority(&voters, Some(node))
         }
-        None => queue.home == node,
+        None => queue.is_replicated() && queue.home == node,
     });
     lost.collect()
 }

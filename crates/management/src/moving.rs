@@ -1,6 +1,6 @@
 //! Doing something with messages of a queue, wherever they stand: moving or copying them to an exchange, sending dead
 //! ones back to where they came from, deleting them. What is moved leaves its queue only once its new queues have
-//! confirmed it: after a crash in between it is in both.
+//! confirmed it: after a crash in between, or another leader of a queue of several nodes, it is in both.
 
 use crate::access::Right;
 use crate::api_session::{ApiSession, CHANNEL};
@@ -64,10 +64,6 @@ enum Target {
     /// Where each one died first.
     Origin,
 }
-
-/// Copying takes nothing out of a queue.
-const OF_SEVERAL: &str = "messages of a queue that several nodes have are not moved or deleted one by one in this version: copy \
-                          them, consume them or purge the queue";
 
 /// What is asked for.
 struct MoveRequest {
@@ -216,9 +212,6 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
             return Elsewhere::new(call, &session, node, word).act(body, count, asked.dry_run);
         }
     };
-    if !matches!(asked.action, Action::Copy(_)) && !browser.can_take() {
-        return Err(Refusal::bad_request(OF_SEVERAL));
-    }
     asked.selection.check(&browser)?;
     asked.end = asked.selection.end(&browser, now_ms);
     if call.for_node {
@@ -371,11 +364,15 @@ impl Work<'_> {
                 .map_err(|(_, refusal)| refusal);
         }
         // Taken first: whatever ends this request puts them back.
-        let mut taken = self.browser.take(seqs.clone());
+        let wait = |question| self.session.answer(question).ok().flatten();
+        let mut taken = self.browser.take(seqs.clone(), &wait);
         outcome.missed += seqs.count() - taken.seqs().count();
         if self.asked.action == Action::Delete {
-            outcome.done += taken.seqs().count();
-            taken.remove(taken.seqs().clone());
+            let all = taken.seqs().clone();
+            match taken.remove(all.clone(), &wait) {
+                true => outcome.done += all.count(),
+                false => outcome.missed += all.count(),
+            }
             return Ok(());
         }
         let here: Vec<&Picked> = picked.iter().filter(|it| taken.seqs().contains(it.seq)).collect();
@@ -383,7 +380,14 @@ impl Work<'_> {
             Ok(arrived) => (arrived, Ok(())),
             Err((arrived, refusal)) => (arrived, Err(refusal)),
         };
-        taken.remove(arrived);
+        if !taken.remove(arrived, &wait) {
+            let (vhost, queue) = (self.session.inner().vhost(), self.browser.name());
+            tracing::warn!(
+                area = "management",
+                "messages of queue '{queue}' in vhost '{vhost}' were moved, and may be in it as well: another node leads it by now, or \
+                 none does"
+            );
+        }
         ended
     }
 }

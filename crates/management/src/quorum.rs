@@ -9,7 +9,7 @@ use crate::queues::{find, from_its_node};
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{NodeId, QueueKind, QueueView};
+use broker::{CopyPhase, CopyProgress, NodeId, QueueKind, QueueView};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,7 @@ fn own_status(call: &Call<'_>, queue: &QueueView) -> Option<Value> {
         (false, Some(_)) => "follower",
         (false, None) => "candidate",
     };
-    Some(json!({
+    let mut row = json!({
         "Node Name": call.api.options.node,
         "Raft State": state,
         "Membership": if own.votes { "voter" } else { "promotable" },
@@ -109,7 +109,36 @@ fn own_status(call: &Call<'_>, queue: &QueueView) -> Option<Value> {
         "Snapshot Index": own.base,
         "Term": own.term,
         "Machine Version": MACHINE_VERSION,
-    }))
+    });
+    if let Some(progress) = call.api.broker.copy_progress(queue.id) {
+        row["transfer"] = transfer(&progress);
+    }
+    Some(row)
+}
+
+/// How far a copy is that is being made of another one's; ours.
+fn transfer(progress: &CopyProgress) -> Value {
+    let phase = match progress.phase {
+        CopyPhase::Waits => "waiting",
+        CopyPhase::Contents => "contents",
+        CopyPhase::Copies => "copying",
+        CopyPhase::Bodies => "messages",
+        CopyPhase::Lacking => "repair",
+    };
+    let mut told = json!({
+        "phase": phase,
+        "percent": progress.percent(),
+        "bytes": progress.bytes,
+    });
+    match progress.phase {
+        CopyPhase::Waits | CopyPhase::Copies => {}
+        CopyPhase::Contents => told["bytes_left"] = progress.left.into(),
+        CopyPhase::Bodies | CopyPhase::Lacking => {
+            told["messages"] = (progress.total - progress.left).into();
+            told["messages_left"] = progress.left.into();
+        }
+    }
+    told
 }
 
 /// Members whose nodes say nothing.

@@ -48,6 +48,9 @@ pub struct QueueSettings {
     pub deduplicates: bool,
     /// `x-consumer-timeout`: how long a delivery may stay unacknowledged, in milliseconds; 0 for as long as it likes.
     pub consumer_timeout_ms: Option<u64>,
+    /// `x-consumer-disconnected-timeout`: how long the consumers of a node that cannot be reached keep what they hold, in
+    /// milliseconds.
+    pub consumer_disconnected_ms: Option<u64>,
     /// `x-expires`: how long nobody may use the queue (by consuming, getting or declaring it again) before it is deleted, in
     /// milliseconds.
     pub expires_ms: Option<u64>,

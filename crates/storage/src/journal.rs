@@ -143,4 +143,32 @@ mod tests {
         assert_eq!(HardState::decode(&bytes), Some(state));
         assert_eq!(HardState::decode(&bytes[1..]), None);
     }
+
+    #[test]
+    fn the_records_of_a_group_have_the_bytes_that_they_always_had_and_kinds_their_numbers() {
+        let (mut entry, mut state) = (Vec::new(), Vec::new());
+        GroupEntry { term: 7, index: 300 }.encode(&mut entry);
+        let (term, vote, commit) = (7, (1 << 32) + 2, 299);
+        HardState { term, vote, commit }.encode(&mut state);
+        let written = [entry, state]
+            .map(|bytes| bytes.escape_ascii().to_string())
+            .to_vec();
+        assert_eq!(
+            written,
+            [
+                r"\x07\x00\x00\x00\x00\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00",
+                r"\x07\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00+\x01\x00\x00\x00\x00\x00\x00"
+            ]
+        );
+        let kinds = [
+            Kind::LOG,
+            Kind::CATALOG,
+            Kind::QUEUE,
+            Kind::CACHE,
+            Kind::GROUP,
+            Kind::HARD_STATE,
+            Kind::MEMBER,
+        ];
+        assert_eq!(kinds.map(|kind| kind.0), [0, 1, 2, 3, 4, 5, 6]);
+    }
 }

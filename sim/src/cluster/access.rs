@@ -6,7 +6,9 @@ use super::ledger::Leadership;
 use super::network::Said;
 use super::nodes::Cluster;
 use broker::groups::Ends;
-use broker::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use broker::groups::handle::{
+    Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver, keeps_for,
+};
 use broker::{ChannelId, Event, Outbox};
 use cluster::{GroupId, NodeId};
 use model::{Incarnation, QueueSettings};
@@ -17,7 +19,7 @@ use std::time::Duration;
 /// The channel of whoever publishes dead letters; clients have another one.
 pub const LETTERS: ChannelId = ChannelId(2);
 
-/// A node without a leader for so many ticks forgets what its clients have.
+/// A node without a leader for so many ticks forgets what its clients have, unless the queue gives them more time.
 const GIVES_UP_AFTER: u32 = 50;
 
 /// What nodes may borrow to send more to a queue, in bytes.
@@ -131,6 +133,7 @@ impl Cluster {
         for group in groups {
             let leader = self.leader_for(node, group);
             let peers = self.peers(node);
+            let keeps = keeps_for(self.known_settings(node, group).consumer_disconnected_ms);
             let Some(access) = self.accesses.get_mut(&(node, group)) else {
                 return;
             };
@@ -138,12 +141,12 @@ impl Cluster {
             access.handle.leads(leader.map(NodeId));
             let unheard = peers.iter().filter(|(_, _, hears)| !hears);
             unheard.for_each(|(peer, _, _)| access.handle.lost(NodeId(*peer)));
-            access.handle.tick(&mut orders);
+            access.handle.tick(|| keeps, &mut orders);
             access.away = match access.handle.is_open() {
                 true => 0,
                 false => access.away + 1,
             };
-            let forgets = access.away == GIVES_UP_AFTER;
+            let forgets = access.away == GIVES_UP_AFTER.max(keeps);
             if let Some(led) = &mut access.sessions {
                 for (_, peer, hears) in peers {
                     match hears {
@@ -151,7 +154,7 @@ impl Cluster {
                         false => led.sessions.lost(peer),
                     }
                 }
-                led.sessions.tick(&mut requests);
+                led.sessions.tick(|| keeps, &mut requests);
             }
             self.obey(node, group, orders, true);
             if forgets {

@@ -64,7 +64,8 @@ impl Declared {
             said.insert("x-quorum-initial-group-size", members as i64);
             said.insert("x-quorum-target-group-size", 3_i64);
             said.insert("x-queue-leader-locator", "balanced");
-            said.insert("x-consumer-disconnected-timeout", 2_000_i64);
+            let keeps = [300_i64, 2_000, 5_000, 20_000][random.below(4) as usize];
+            said.insert("x-consumer-disconnected-timeout", keeps);
             said.insert("x-max-in-memory-length", 10_i64);
         }
         match random.below(6) {

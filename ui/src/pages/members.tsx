@@ -1,7 +1,7 @@
 // The nodes that have copies of a quorum queue: who leads, who votes, and how far each is.
 
 import { enc } from "../api";
-import { NONE, count } from "../format";
+import { NONE, bytes as size, count } from "../format";
 import { Card } from "../parts/bits";
 import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
@@ -14,14 +14,47 @@ interface Member {
   "Last Log Index"?: number;
   "Commit Index"?: number;
   Term?: number;
+  transfer?: Transfer;
+}
+
+/** How far a copy is that is being made of what other nodes have. */
+interface Transfer {
+  phase: string;
+  percent: number;
+  bytes: number;
+  bytes_left?: number;
+  messages?: number;
+  messages_left?: number;
 }
 
 const SILENT = ["noproc", "noconnection"];
 const isSilent = (member: Member) => SILENT.includes(member["Raft State"]);
 
+const PHASES: Record<string, string> = {
+  waiting: "waits for a copy",
+  contents: "copies what there is",
+  copying: "copies from its own log",
+  messages: "copies messages",
+  repair: "repairs messages",
+};
+
+/** For example: copies messages, 63 %, 700 left, 45 MB so far. */
+function transferred({ phase, percent, bytes, bytes_left, messages_left }: Transfer) {
+  const words = [PHASES[phase] ?? phase];
+  if (messages_left !== undefined || bytes_left !== undefined) words.push(`${percent} %`);
+  if (messages_left !== undefined) words.push(`${count(messages_left)} left`);
+  if (bytes > 0) words.push(`${size(bytes)} so far`);
+  return words.join(", ");
+}
+
+function stateOf(member: Member) {
+  if (isSilent(member)) return <span class="muted">not reached</span>;
+  return member.transfer ? `${member["Raft State"]}, ${transferred(member.transfer)}` : member["Raft State"];
+}
+
 const COLUMNS: Column<Member>[] = [
   { title: "Node", cell: (member) => member["Node Name"] },
-  { title: "State", cell: (member) => (isSilent(member) ? <span class="muted">not reached</span> : member["Raft State"]) },
+  { title: "State", cell: stateOf },
   { title: "Votes", cell: (member) => (!member.Membership ? NONE : member.Membership === "voter" ? "yes" : "not yet") },
   { title: "Last entry", number: true, cell: (member) => count(member["Last Log Index"]), from: 2 },
   { title: "Committed", number: true, cell: (member) => count(member["Commit Index"]), from: 2 },
@@ -32,9 +65,11 @@ export function Members({ host, name }: { host: string; name: string }) {
   const members = useApi<Member[]>(`/queues/quorum/${enc(host)}/${enc(name)}/status`).value ?? [];
   const reached = members.filter((member) => !isSilent(member)).length;
   if (members.length === 0) return null;
+  // Each node names itself first.
+  const rows = [...members].sort((one, other) => one["Node Name"].localeCompare(other["Node Name"], undefined, { numeric: true }));
   return (
     <Card title={`Members (${count(members.length)})`}>
-      <Rows columns={COLUMNS} rows={members} id={(member) => member["Node Name"]} what="members" />
+      <Rows columns={COLUMNS} rows={rows} id={(member) => member["Node Name"]} what="members" />
       {2 * reached <= members.length && <p><span class="badge warn">no majority</span> Nothing is confirmed or delivered until enough of these nodes are back.</p>}
     </Card>
   );

@@ -119,7 +119,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
               ["Policy", queue.policy ? <a href={href("policies")}>{queue.policy}</a> : "none"],
               ["Operator policy", queue.operator_policy || undefined],
               ["Exclusive owner", queue.owner_pid_details?.name],
-              ["Node", queue.node],
+              [queue.type === "quorum" ? "Leader" : "Node", queue.node],
             ]}
           />
         </Card>

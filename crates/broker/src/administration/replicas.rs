@@ -3,6 +3,7 @@
 use crate::administration::administrator::Administrator;
 use crate::administration::rebalance::{Asked, Told};
 use crate::broker::Broker;
+use crate::groups::CopyProgress;
 use crate::queues::group_of;
 use crate::topology::member_id;
 use catalog::{NodeId, Queue, Refusal, Request};
@@ -69,6 +70,26 @@ impl Broker {
             members,
             own: status.map(|status| OwnCopy::of(&status)),
         })
+    }
+
+    /// How far what this node's copy of a queue fetches of other nodes has come, if it does.
+    pub fn copy_progress(&self, queue: QueueId) -> Option<CopyProgress> {
+        self.queues().copy(queue)?.replica()?.progress()
+    }
+
+    /// How many segments the messages of this node's copy of a queue lie in, and how long its records take lately until a majority
+    /// has them, in microseconds.
+    pub fn copy_figures(&self, queue: QueueId) -> Option<(u64, u64)> {
+        let copy = self.queues().copy(queue)?;
+        let replica = copy.replica()?;
+        let segments = copy.node().segments.owner_files(replica.segments());
+        Some((segments as u64, replica.commit_latency_us()))
+    }
+
+    /// How many files the node's log has had since it was made, and how many bytes were written to it.
+    pub fn log_written(&self) -> (u64, u64) {
+        let log = &self.node().log;
+        (log.files_made(), log.end().0)
     }
 
     /// This node, as the catalog knows it.

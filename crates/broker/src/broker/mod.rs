@@ -418,6 +418,16 @@ impl Existing for Broker {
         })
     }
 
+    fn keeps_for_ms(&self, id: QueueId) -> Option<u64> {
+        let view = self.view();
+        let settings = match self.queues.get(id)? {
+            Handle::Here(queue) => view.settings(view.queue(&queue.vhost, &queue.name)?),
+            Handle::Elsewhere(known, _) | Handle::WithoutOwner(known) => view.settings(&known),
+            Handle::Shared(shared) => view.settings(&shared.known),
+        };
+        settings.consumer_disconnected_ms
+    }
+
     fn replica(&self, id: QueueId) -> Option<Arc<Queue>> {
         let copy = self.queues.copy(id)?;
         let has_terms = copy.replica().is_some() || copy.own_term().is_some();

@@ -387,4 +387,21 @@ mod tests {
         whose.record();
         assert_eq!((whose.handed_over, whose.begun()), (None, Some(begun)));
     }
+
+    #[test]
+    fn notes_have_the_bytes_that_they_always_had() {
+        let begun = Begun {
+            group: GroupId(300),
+            segments: JournalId::new(Kind::QUEUE, 17),
+        };
+        let notes = [Note::HandedOver(GroupId(300)), Note::Begun(begun)];
+        let written = notes.map(|note| note.encode().escape_ascii().to_string());
+        assert_eq!(
+            written.to_vec(),
+            [
+                r"\x01,\x01\x00\x00\x00\x00\x00\x00",
+                r"\x02,\x01\x00\x00\x00\x00\x00\x00\x02\x11\x00\x00\x00\x00\x00\x00\x00"
+            ]
+        );
+    }
 }

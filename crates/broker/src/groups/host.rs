@@ -100,6 +100,14 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
+    /// See [`ReplicatedJournal::commit_latency_us`]; 0 of a member that follows.
+    pub fn commit_latency_us(&self) -> u64 {
+        match &self.state {
+            State::Turned(host) => host.journal.commit_latency_us(),
+            _ => 0,
+        }
+    }
+
     /// Who decides, as far as this node knows.
     pub fn leader(&self) -> Option<MemberId> {
         self.leader

@@ -7,7 +7,7 @@ use super::member_journal::member_journal;
 use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::replicated::Replicated;
-use super::transfer::{Order, Written, read_entries, without_places};
+use super::transfer::{CopyProgress, Order, Written, read_entries, without_places};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
@@ -308,6 +308,11 @@ impl<M: Replicated> Hosted<M> {
     /// Looks at the machine between two turns; `None` while its next one is being made.
     pub fn inspect<T>(&self, look: impl FnOnce(&M) -> T) -> Option<T> {
         self.with(|host| host.machine().map(look))
+    }
+
+    /// How far what is fetched of other members has come, if something is.
+    pub fn progress(&self) -> Option<CopyProgress> {
+        self.with(|host| host.transfers.progress())
     }
 
     /// Looks at the host. Who found it locked meanwhile has left something in the inbox.

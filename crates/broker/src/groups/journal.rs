@@ -64,6 +64,10 @@ struct Lead<L> {
     bodies: VecDeque<(u64, Seq)>,
     /// The checkpoint that waits until what is in it is committed.
     early: Option<Early<L>>,
+    /// One of the records that are not committed, and when it was proposed, in microseconds since the node's start.
+    timed: Option<(u64, u64)>,
+    /// How long the last one took that was looked at, in microseconds.
+    latency_us: u64,
 }
 
 impl<L> Lead<L> {
@@ -81,6 +85,8 @@ impl<L> Lead<L> {
             wanted: 0,
             bodies: VecDeque::new(),
             early: None,
+            timed: None,
+            latency_us: 0,
         }
     }
 
@@ -168,6 +174,11 @@ impl<M: Replicated> ReplicatedJournal<M> {
         self.lead.as_ref().map(|lead| lead.term)
     }
 
+    /// How long a record took lately from its proposal until a majority had it, in microseconds; 0 if none did in this term.
+    pub fn commit_latency_us(&self) -> u64 {
+        self.lead.as_ref().map_or(0, |lead| lead.latency_us)
+    }
+
     /// Its machine decides from now on, in this term.
     pub fn lead(&mut self, term: u64) {
         self.lead = Some(Lead::new(term));
@@ -247,6 +258,9 @@ impl<M: Replicated> ReplicatedJournal<M> {
             return;
         }
         lead.record_committed();
+        if let Some((_, since)) = lead.timed.take_if(|(record, _)| *record <= lead.committed) {
+            lead.latency_us = self.own.groups().node().micros().saturating_sub(since);
+        }
         while let Some((record, first)) = lead.bodies.front()
             && *record <= lead.committed
         {
@@ -295,6 +309,9 @@ impl<M: Replicated> ReplicatedJournal<M> {
             }
             record.encode(&mut bytes);
             proposed.push(Bytes::from(bytes));
+        }
+        if lead.timed.is_none() {
+            lead.timed = Some((lead.proposed, self.own.groups().node().micros()));
         }
         lead.recorded = true;
         lead.open.push_back((lead.turn, lead.proposed));

@@ -198,4 +198,45 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_record_has_the_bytes_that_it_always_had() {
+        let head = Head {
+            at: Mark { index: 300, term: 7 },
+            members: Membership::of(&[1, 2, 300].map(|node| MemberId::first(NodeId(node)))),
+        };
+        let spares = encode_spares(&[Stored {
+            first: 300,
+            count: 2,
+            place: Place {
+                segment: 3,
+                offset: 4_096,
+                length: 200,
+            },
+        }]);
+        let all = [
+            Remembered::Known,
+            Remembered::Store(b"moved"),
+            Remembered::Checkpoint(b"all"),
+            Remembered::Spare(&spares),
+            Remembered::Segments(JournalId::new(Kind::QUEUE, 17)),
+            Remembered::Life(2),
+        ];
+        let written = all.map(|what| {
+            let mut bytes = Vec::new();
+            head.encode(what, &mut bytes);
+            bytes.escape_ascii().to_string()
+        });
+        assert_eq!(
+            written.to_vec(),
+            [
+                r"\x01,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00",
+                r"\x02,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00moved",
+                r"\x03,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00all",
+                r"\x04,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x10\x00\x00\xc8\x00\x00\x00",
+                r"\x05,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00\x02\x11\x00\x00\x00\x00\x00\x00\x00",
+                r"\x06,\x01\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x03\x01\x02\xac\x02\x00\x00\x00\x02\x00\x00\x00"
+            ]
+        );
+    }
 }

@@ -69,6 +69,7 @@ pub use replay::{Replay, block_at};
 pub use replicated::Replicated;
 pub use start::{Found, Identity, NotOpened};
 pub use starting::{Starting, read_together};
+pub use transfer::{CopyPhase, CopyProgress};
 
 #[cfg(test)]
 mod tests;

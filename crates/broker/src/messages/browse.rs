@@ -5,14 +5,16 @@
 //! block at a time, apart from the queue and from the threads that page for its consumers. What was moved or consumed between the
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
+use crate::clients::outbox::{ChannelId, Outbox, Question};
+use crate::node::ends::Reply;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;
-use model::{Block, Message, Ranges, Seq, Timestamp};
+use model::{Block, Incarnation, Message, Ranges, Seq, Timestamp};
 use queue::store::{Bytes, Source};
-use queue::{Glimpse, Request, Standing};
+use queue::{Answer, Glimpse, Request, Standing};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -68,12 +70,22 @@ pub struct Browsed {
 pub struct Browser {
     queue: Arc<Queue>,
     files: StoreFiles,
+    /// Where answers come that are waited for.
+    outbox: Arc<Outbox>,
 }
+
+/// Waits for the answer to a question, which comes to the outbox of the session that browses. `None` if there is none: it is not
+/// known then what became of what was asked.
+pub type Wait<'a> = &'a dyn Fn(Question) -> Option<Answer>;
 
 /// Messages that somebody took out of a queue. They stand again where they stood, unmarked, once this is dropped.
 pub struct TakenOut {
     queue: Arc<Queue>,
+    outbox: Arc<Outbox>,
     seqs: Ranges,
+    /// In which term this node leads the queue, if several nodes have it: whoever leads next knows nothing of their having been
+    /// taken out, and what is asked of this one afterwards comes to nothing.
+    in_term: Option<u64>,
 }
 
 impl TakenOut {
@@ -83,21 +95,50 @@ impl TakenOut {
     }
 
     /// Some of them are to be gone: they are elsewhere, or nobody wants them. If the process ends before that is
-    /// durable, they come back.
-    pub fn remove(&mut self, gone: Ranges) {
+    /// durable, they come back. Where several nodes have the queue it is waited until a majority has it on record; false if that
+    /// is not known, or another node leads by now: then they may be there again.
+    pub fn remove(&mut self, gone: Ranges, wait: Wait<'_>) -> bool {
         if gone.is_empty() {
-            return;
+            return true;
         }
-        self.seqs = self.seqs.iter().filter(|seq| !gone.contains(*seq)).collect();
-        self.queue.end_taking(Request::Remove { seqs: gone });
+        self.seqs = self.seqs.without(&gone);
+        let remove = Request::Remove { seqs: gone };
+        let Some(term) = self.in_term else {
+            self.queue.end_taking(remove);
+            return true;
+        };
+        let (question, reply) = question(&self.queue, &self.outbox);
+        // Its answer comes when what was asked before is on record.
+        let recall = Request::Recall {
+            sender: Incarnation(0),
+            from: u64::MAX,
+            reply,
+        };
+        self.queue.submit_in(term, vec![remove, recall]) && wait(question).is_some()
     }
+}
+
+fn question(queue: &Queue, outbox: &Arc<Outbox>) -> (Question, Reply) {
+    let question = Question(queue.node().number());
+    let reply = Reply {
+        outbox: outbox.clone(),
+        channel: ChannelId(0),
+        question,
+        no_ack: false,
+    };
+    (question, reply)
 }
 
 impl Drop for TakenOut {
     fn drop(&mut self) {
         if !self.seqs.is_empty() {
             let seqs = std::mem::take(&mut self.seqs);
-            self.queue.end_taking(Request::PutBack { seqs });
+            let back = Request::PutBack { seqs };
+            match self.in_term {
+                // In another term they are there already.
+                Some(term) => drop(self.queue.submit_in(term, vec![back])),
+                None => self.queue.end_taking(back),
+            }
         }
     }
 }
@@ -110,7 +151,8 @@ impl Session {
     pub fn browse(&self, queue: &str) -> Result<Browser, Refusal> {
         let queue = self.queue_to_look_at(queue)?;
         let files = queue.node().files();
-        Ok(Browser { queue, files })
+        let outbox = self.outbox().clone();
+        Ok(Browser { queue, files, outbox })
     }
 }
 
@@ -194,16 +236,41 @@ impl Browser {
         holds.then_some(found)
     }
 
-    /// Whether messages can be taken out here. Where several nodes have the queue they would have to agree first.
-    pub fn can_take(&self) -> bool {
-        self.queue.replica().is_none()
+    /// Takes those of the messages that are ready, wherever they stand: nobody else gets them meanwhile. Where several nodes have
+    /// the queue it is waited until this one has proven that it leads; none are taken if it does not, or that is not known.
+    pub fn take(&self, seqs: Ranges, wait: Wait<'_>) -> TakenOut {
+        match self.queue.replica().map(|replica| replica.term()) {
+            None => self.taken(self.queue.take_out(seqs), None),
+            Some(None) => self.taken(Ranges::new(), None),
+            Some(Some(term)) => self.take_in(term, seqs, wait),
+        }
     }
 
-    /// Takes those of the messages that are ready, wherever they stand: nobody else gets them meanwhile.
-    pub fn take(&self, seqs: Ranges) -> TakenOut {
+    fn take_in(&self, term: u64, seqs: Ranges, wait: Wait<'_>) -> TakenOut {
+        let (question, reply) = question(&self.queue, &self.outbox);
+        let asked = Request::TakeOut {
+            seqs: seqs.clone(),
+            reply,
+        };
+        if !self.queue.submit_in(term, vec![asked]) {
+            return self.taken(Ranges::new(), Some(term));
+        }
+        match wait(question) {
+            Some(Answer::Taken(taken)) => self.taken(taken, Some(term)),
+            _ => {
+                // Those that were taken all the same are put back.
+                drop(self.taken(seqs, Some(term)));
+                self.taken(Ranges::new(), Some(term))
+            }
+        }
+    }
+
+    fn taken(&self, seqs: Ranges, in_term: Option<u64>) -> TakenOut {
         TakenOut {
-            seqs: self.queue.take_out(seqs),
             queue: self.queue.clone(),
+            outbox: self.outbox.clone(),
+            seqs,
+            in_term,
         }
     }
 
@@ -238,6 +305,11 @@ impl Browser {
             }
         }
         Some(low)
+    }
+
+    /// The queue's name.
+    pub fn name(&self) -> &str {
+        &self.queue.name
     }
 
     /// The queue's numbers after its last turn.

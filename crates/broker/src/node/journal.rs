@@ -238,3 +238,24 @@ pub fn entry(payload: &[u8]) -> Option<Entry<'_>> {
         index => Entry::Record(index, record),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_before_records_has_the_numbers_that_it_always_had() {
+        let told = |head: [u8; 8]| {
+            let bytes = [&head[..], b"x"].concat();
+            match entry(&bytes) {
+                Some(Entry::Record(index, b"x")) => index.to_string(),
+                Some(Entry::Local(b"x")) => "local".to_owned(),
+                Some(Entry::Note(b"x")) => "note".to_owned(),
+                _ => "nothing".to_owned(),
+            }
+        };
+        let heads = [[0; 8], [0xff; 8], [1, 1, 0, 0, 0, 0, 0, 0]];
+        assert_eq!(heads.map(told), ["local", "note", "257"]);
+        assert!(entry(&[0; 7]).is_none());
+    }
+}

@@ -5,7 +5,7 @@ use super::local::Actions;
 use super::{Handle, Queue};
 use crate::groups::handle::Requests;
 use crate::groups::handover::Successor;
-use crate::groups::{Act, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
+use crate::groups::{Act, CopyProgress, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
@@ -51,7 +51,9 @@ pub struct Follower {
     term: AtomicU64,
     /// One more than the number of the node that leads; 0 if none is known.
     leader: AtomicU64,
-    /// One of the two has changed, and nobody was told.
+    /// How long a record took lately until a majority had it, in microseconds.
+    commit_latency_us: AtomicU64,
+    /// Term or leader has changed, and nobody was told.
     moved: AtomicBool,
 }
 
@@ -63,6 +65,7 @@ impl Follower {
             actions: Mutex::default(),
             term: AtomicU64::new(0),
             leader: AtomicU64::new(0),
+            commit_latency_us: AtomicU64::new(0),
             moved: AtomicBool::new(false),
         })
     }
@@ -94,6 +97,8 @@ impl Turns<Classic<Ends>> for Follower {
         self.note(&self.term, host.term().unwrap_or(0));
         let leader = host.leader().map_or(0, |leader| u64::from(leader.node.0) + 1);
         self.note(&self.leader, leader);
+        self.commit_latency_us
+            .store(host.commit_latency_us(), Ordering::Relaxed);
         if let Some(machine) = host.machine() {
             let wakes_at_ms = match host.leads() {
                 true => machine.wakes_at_ms(),
@@ -151,6 +156,11 @@ impl Replica {
         u32::try_from(leader).ok().map(NodeId)
     }
 
+    /// How long a record took lately from its proposal until a majority had it, in microseconds; 0 if this node does not lead.
+    pub fn commit_latency_us(&self) -> u64 {
+        self.follower.commit_latency_us.load(Ordering::Relaxed)
+    }
+
     /// Whose group it is.
     pub fn group(&self) -> GroupId {
         self.hosted.group()
@@ -165,6 +175,11 @@ impl Replica {
     /// nothing.
     pub fn hand_back(&self, journal: JournalId, successor: Arc<dyn Successor>) {
         self.hosted.hand_back(journal, successor);
+    }
+
+    /// How far what it fetches of other members has come, if it does.
+    pub fn progress(&self) -> Option<CopyProgress> {
+        self.hosted.progress()
     }
 
     /// The member is given up.

@@ -275,12 +275,13 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         KeyRule::AtLeast(1),
         "qq target count value",
     )),
-    // How long the consumers of a node that cannot be reached keep what they hold: a node alone has none.
-    argument("x-consumer-disconnected-timeout", Rule::Number(0), QUORUM).policy(key(
-        "consumer-disconnected-timeout",
-        KeyRule::From(0),
-        "consumer disconnected timeout",
-    )),
+    argument("x-consumer-disconnected-timeout", Rule::Number(0), QUORUM)
+        .policy(key(
+            "consumer-disconnected-timeout",
+            KeyRule::From(0),
+            "consumer disconnected timeout",
+        ))
+        .sets(|settings, said| settings.consumer_disconnected_ms = said.least(LONGEST_MS)),
     argument(
         "x-delayed-retry-type",
         Rule::Word(RETRY_TYPES, Complaint::Text("unsupported delayed retry type")),

@@ -77,6 +77,12 @@ const STATUS: &[Column] = known_columns!(
     "Machine Version"
 );
 
+/// The same while a member is being made of what others have.
+const STATUS_AND_TRANSFER: &[Column] = known_columns!(
+    "Node Name" "Raft State" "Membership" "Last Log Index" "Last Written" "Last Applied" "Commit Index" "Snapshot Index" "Term"
+    "Machine Version" "Transfer"
+);
+
 fn path(ask: &Ask<'_>) -> String {
     format!("{}/{}", encode(ask.vhost()), encode(ask.word(0)))
 }
@@ -114,10 +120,29 @@ fn target(ask: &Ask<'_>, told: &str, other: &str) -> Result<(), Failure> {
 
 fn status(ask: &Ask<'_>) -> Answer {
     of_quorum_queue(ask, "Status of queue {0} on node {node} ...", CLASSIC)?;
-    let members = ask.get(&format!("/queues/quorum/{}/status", path(ask)))?;
-    let mut rows = columns::rows(STATUS, &members);
+    let mut members = ask.get(&format!("/queues/quorum/{}/status", path(ask)))?;
+    let mut columns = STATUS;
+    for member in members.as_array_mut().into_iter().flatten() {
+        if let Some(told) = member.get("transfer").map(in_words) {
+            member["Transfer"] = told.into();
+            columns = STATUS_AND_TRANSFER;
+        }
+    }
+    let mut rows = columns::rows(columns, &members);
     rows.form = Form::Pretty;
     Ok(Output::Rows(rows))
+}
+
+/// How far a copy is, in words: `messages 63% (1200 of 1900, 45000 bytes)`.
+fn in_words(told: &Value) -> String {
+    let number = |name: &str| told[name].as_u64();
+    let (phase, bytes) = (text(told, "phase"), number("bytes").unwrap_or(0));
+    let of = match (number("messages"), number("messages_left"), number("bytes_left")) {
+        (Some(done), Some(left), _) => format!("{done} of {}, {bytes} bytes", done + left),
+        (.., Some(left)) => format!("{bytes} of {} bytes", bytes + left),
+        _ => return phase.to_owned(),
+    };
+    format!("{phase} {}% ({of})", number("percent").unwrap_or(0))
 }
 
 fn add_member(ask: &Ask<'_>) -> Answer {

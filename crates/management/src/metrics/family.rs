@@ -154,7 +154,7 @@ pub const QUEUE_HEAD: Metric = (
 );
 
 /// How far this node's member of a quorum queue is.
-pub const RAFT: [Metric; 5] = [
+pub const RAFT: [Metric; 7] = [
     ("raft_term", Gauge, "The current term"),
     ("raft_commit_index", Gauge, "The current commit index"),
     ("raft_last_applied", Gauge, "The last applied index"),
@@ -164,6 +164,36 @@ pub const RAFT: [Metric; 5] = [
         "The last fully written and fsynced index of the log",
     ),
     ("raft_snapshot_index", Gauge, "The current snapshot index"),
+    ("raft_num_segments", Gauge, "Number of segments"),
+    (
+        "raft_commit_latency_seconds",
+        Gauge,
+        "Approximate time taken from an entry being written to the log to being committed",
+    ),
+];
+
+/// The highest of these of all members.
+pub const RAFT_MOST: [Metric; 2] = [
+    ("raft_max_num_segments", Gauge, "Number of segments"),
+    (
+        "raft_max_commit_latency_seconds",
+        Gauge,
+        "Approximate time taken from an entry being written to the log to being committed",
+    ),
+];
+
+/// The log of the node, which all queues share.
+pub const RAFT_LOG: [Metric; 2] = [
+    (
+        "raft_wal_files",
+        Counter,
+        "Number of write-ahead log files created",
+    ),
+    (
+        "raft_bytes_written",
+        Counter,
+        "Number of bytes written to the write-ahead log",
+    ),
 ];
 
 /// What happened in a queue, in the order of its counts.

@@ -97,6 +97,7 @@ pub fn write(broker: &Broker, node: &super::Identity, wanted: &PageQuery, limit:
     collector.node();
     if wanted.endpoint == Endpoint::Aggregated {
         collector.sums();
+        collector.most_of_members();
     } else {
         collector.queues();
         collector.members_of_queues();

@@ -64,7 +64,6 @@ const OTHER_BACKENDS: &str = "finding nodes by AWS, Consul or etcd";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
 /// What of quorum queues is for those on several nodes.
-const MEMBERS: &str = "replicated quorum queues";
 const GROUPS: &str = "Leveret's own log and groups decide this";
 const STORE: &str = "Leveret's own storage decides this";
 
@@ -373,7 +372,10 @@ pub const KEYS: &[(&str, Rule)] = &[
         ),
     ),
     ("consumer_timeout", Sets(rules::consumer_timeout)),
-    ("consumer_disconnected_timeout", Part(MEMBERS)),
+    (
+        "consumer_disconnected_timeout",
+        NoEffect("a policy consumer-disconnected-timeout for all queues says the same"),
+    ),
     ("queue_index_embed_msgs_below", NoEffect(STORE)),
     ("message_store_shutdown_timeout", NoEffect(STORE)),
     (

@@ -98,4 +98,24 @@ mod tests {
         bytes[8..12].fill(0xff);
         assert_eq!(entries(&bytes).count(), 0);
     }
+
+    #[test]
+    fn the_logs_own_records_have_the_bytes_that_they_always_had() {
+        let (mut carried, mut mark) = (Vec::new(), Vec::new());
+        encode(300, &[b"one".to_vec(), Vec::new()], &mut carried);
+        let (journal, before) = (JournalId::new(Kind::QUEUE, 300), Position(70_000));
+        super::super::mark::Mark { journal, before }.encode(&mut mark);
+        let written = [carried, mark]
+            .map(|bytes| bytes.escape_ascii().to_string())
+            .to_vec();
+        assert_eq!(
+            written,
+            [
+                r",\x01\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00one\x00\x00\x00\x00",
+                r",\x01\x00\x00\x00\x00\x00\x00p\x11\x01\x00\x00\x00\x00\x00\x02"
+            ]
+        );
+        assert_eq!((CARRIED.kind, CARRIED.number), (Kind::LOG, 1));
+        assert_eq!(super::super::mark::MARKS, JournalId::new(Kind::LOG, 0));
+    }
 }

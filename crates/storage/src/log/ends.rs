@@ -269,4 +269,31 @@ mod tests {
         ));
         assert!(EndsFile::open(&disk().0, &dir).unwrap().is_none());
     }
+
+    #[test]
+    fn it_has_the_bytes_that_it_always_had_and_one_of_a_later_version_is_refused_by_name() {
+        let slot = encode(3, ends(2));
+        let copy = &slot[..LENGTH];
+        assert_eq!(&slot[COPIES[1]..][..LENGTH], copy);
+        let written = vec![copy.escape_ascii().to_string()];
+        assert_eq!(
+            written,
+            [
+                r"LEVENDS\n\x01\x00\x00\x00\xa3\x80\xe4,\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\xd0\x07\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"
+            ]
+        );
+        let (fs, dir) = disk();
+        EndsFile::create(&fs, &dir, ends(1)).unwrap();
+        fs.corrupt(&dir.join(NAME), |bytes| {
+            for at in COPIES {
+                let copy = &mut bytes[SLOT + at..][..LENGTH];
+                copy[8..12].copy_from_slice(&(VERSION + 1).to_le_bytes());
+                copy[12..16].fill(0);
+                let crc = crc32fast::hash(copy);
+                copy[12..16].copy_from_slice(&crc.to_le_bytes());
+            }
+        });
+        let error = EndsFile::open(&fs, &dir).unwrap_err().to_string();
+        assert!(error.contains("chain has format version 2"), "{error}");
+    }
 }

@@ -344,4 +344,39 @@ mod tests {
             assert!(block_header(&damaged, 99, 1000).is_none());
         }
     }
+
+    #[test]
+    fn a_file_of_the_log_has_the_bytes_that_it_always_had() {
+        let (sequence, base, salt, size) = (7, 1 << 40, 0xfeed, 1 << 20);
+        let header = FileHeader {
+            sequence,
+            base,
+            salt,
+            size,
+        };
+        let page = header.encode();
+        let first = page[..HEADER_LENGTH].to_vec();
+        let mut whole = vec![0; FILE_HEADER];
+        whole[..HEADER_LENGTH].copy_from_slice(&first);
+        whole[2048..2048 + HEADER_LENGTH].copy_from_slice(&first);
+        assert_eq!(page, whole);
+        let mut block = Vec::new();
+        begin_block(&mut block);
+        for payload in ["payload", ""] {
+            let at = begin_record(&mut block, JournalId::new(Kind::GROUP, 300));
+            block.extend_from_slice(payload.as_bytes());
+            end_record(&mut block, at);
+        }
+        seal_block(&mut block, salt, base + 1000, base + 500, |_, _, _| {});
+        let written = [first, block]
+            .map(|bytes| bytes.escape_ascii().to_string())
+            .to_vec();
+        assert_eq!(
+            written,
+            [
+                r"LEVLOG\r\n\x03\x00\x00\x00\xf8\xb0,B\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\xed\xfe\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00",
+                r"\xb1\x0cL\xe7\xc51+@\xe8\x03\x00\x00\x00\x01\x00\x007\x00\x00\x00\x00\x00\x00\x00\xf4\x01\x00\x00\x00\x01\x00\x00\x07\x00\x00\x00\xcc!\x05\x85\x00\x80\x06\x97\x04\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00payload\x00\x00\x00\x00\n,?e\n,?e\x04\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00"
+            ]
+        );
+    }
 }

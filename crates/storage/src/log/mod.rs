@@ -272,6 +272,12 @@ impl Log {
         Position(files.front().map_or(0, |file| file.header.base))
     }
 
+    /// How many files it has had since it was made.
+    pub fn files_made(&self) -> u64 {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.back().map_or(0, |file| file.header.sequence)
+    }
+
     /// Bytes of all files.
     pub fn size(&self) -> u64 {
         self.shared.size.load(Ordering::Relaxed)

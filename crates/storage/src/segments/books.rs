@@ -148,6 +148,10 @@ impl Books {
     }
 
     /// Bytes needed, and bytes of all files.
+    pub(crate) fn count(&self) -> usize {
+        self.segments.len()
+    }
+
     pub(crate) fn totals(&self) -> (u64, u64) {
         self.segments
             .values()

@@ -172,3 +172,45 @@ impl Descriptors {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faulty::FaultyFs;
+    use crate::file_system::write_all_at;
+    use crate::journal::Kind;
+    use crate::segments::Place;
+
+    #[test]
+    fn a_segment_has_the_bytes_that_it_always_had_and_one_of_another_version_is_refused_by_name() {
+        let owner = JournalId::new(Kind::QUEUE, 300);
+        let header = encode_header((owner, 5));
+        let place = Place {
+            segment: 5,
+            offset: 4_096,
+            length: 25,
+        };
+        let mut entry = Vec::new();
+        place.encode(owner, &[b"message", b"m2"], &mut entry);
+        let written = [header.to_vec(), entry].map(|bytes| bytes.escape_ascii().to_string());
+        assert_eq!(
+            written.to_vec(),
+            [
+                r"LEVSEG\r\n\x03\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x00\x00\x00\xea\xbdN\x06",
+                r"messagem2\x07\x00\x00\x00\xa9P^\x0b\t\x00\x00\x00Y\xed\x87v"
+            ]
+        );
+        let (fs, path) = (FaultyFs::new(), Path::new("/q/5.segment"));
+        fs.create_dir(Path::new("/q")).unwrap();
+        let mut later = header;
+        later[8] += 1;
+        let crc = crc32fast::hash(&later[..28]);
+        later[28..].copy_from_slice(&crc.to_le_bytes());
+        let file = fs.open(path, Access::Create).unwrap();
+        write_all_at(file.as_ref(), &header, 0).unwrap();
+        check_version(file.as_ref(), path).unwrap();
+        write_all_at(file.as_ref(), &later, 0).unwrap();
+        let error = check_version(file.as_ref(), path).unwrap_err().to_string();
+        assert!(error.contains("5.segment has format version 4"), "{error}");
+    }
+}

@@ -246,6 +246,11 @@ impl Segments {
         }
     }
 
+    /// How many files an owner has.
+    pub fn owner_files(&self, owner: JournalId) -> usize {
+        self.owner(owner).map_or(0, |owner| owner.books().count())
+    }
+
     /// Bytes of entries that are needed, and bytes of all files.
     pub fn owner_bytes(&self, owner: JournalId) -> (u64, u64) {
         self.owner(owner).map_or((0, 0), |owner| owner.books().totals())

@@ -159,4 +159,46 @@ mod tests {
         (0..26).for_each(|cut| assert_eq!(Frame::decode(&bytes.slice(..cut)), None));
         assert_eq!(Frame::decode(&vec![1; FRAME_LIMIT + 1].into()), None);
     }
+
+    #[test]
+    fn frames_have_the_bytes_that_they_always_had_and_nobody_reads_another_version() {
+        let request = Bytes::from_static(b"request");
+        let (start, round, number, below) = (1, 2, 300, 1);
+        let (applied, least, everywhere) = (4, 5, 6);
+        let frames = [
+            Frame::Ask {
+                start,
+                number,
+                below,
+                request,
+            },
+            Frame::Lease {
+                start,
+                round,
+                applied,
+            },
+            Frame::Granted {
+                start,
+                round,
+                least,
+                everywhere,
+            },
+            Frame::Reached { everywhere },
+        ];
+        for frame in &frames {
+            let mut later = frame.encode().to_vec();
+            later[0] += 1;
+            assert_eq!(Frame::decode(&later.into()), None);
+        }
+        let written = frames.map(|frame| frame.encode().escape_ascii().to_string());
+        assert_eq!(
+            written.to_vec(),
+            [
+                r"\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00,\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00request",
+                r"\x01\x02\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00",
+                r"\x01\x03\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00",
+                r"\x01\x04\x06\x00\x00\x00\x00\x00\x00\x00"
+            ]
+        );
+    }
 }

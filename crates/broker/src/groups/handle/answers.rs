@@ -74,7 +74,7 @@ impl<E: Ends> Handle<E> {
         self.term = frame.term;
         (self.credit, self.wants) = (credit, false);
         (self.away, self.pause) = (0, 1);
-        (self.given_up, self.unheard) = (false, false);
+        (self.given_up, self.let_go, self.unheard) = (false, false, false);
         self.deaf = below == 0;
         self.begin(known);
         match self.deaf {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 mod messages;
 mod parts;
+#[cfg(test)]
+mod written;
 
 pub use parts::{Parts, Reading};
 

@@ -65,6 +65,11 @@ impl Consumer {
     pub fn session_ends(&mut self, requests: &mut Requests) {
         self.used_before = self.used;
         self.named = false;
+        self.halt(requests);
+    }
+
+    /// It gets nothing more before the next session has begun.
+    pub fn halt(&mut self, requests: &mut Requests) {
         if !self.waits() {
             let (consumer, reply) = (self.id, None);
             requests.push(Request::Pause { consumer, reply });

@@ -34,7 +34,7 @@ pub use credit::Budget;
 pub use events::deliver;
 pub use message::{Frame, Notice, Question, Resolved, ToLeader, ToNode, Way};
 pub use peer::Requests;
-pub use sessions::Sessions;
+pub use sessions::{Sessions, keeps_for};
 
 use cluster::NodeId;
 use credit::FIRST_CREDIT;
@@ -48,7 +48,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// An unanswered question to open a session is asked again after so many ticks.
 const OPENS_AGAIN_AFTER: u32 = 10;
 
-/// A node without a leader for so many ticks, of 100 ms each, tells its clients.
+/// A node without a leader for so many ticks, of 100 ms each, tells its publishers and those who wait for answers; and its
+/// consumers, unless the queue gives them more time.
 const GIVES_UP_AFTER: u32 = 50;
 
 /// No leader has ever taken so many messages.
@@ -69,8 +70,10 @@ pub struct Handle<E: Ends> {
     term: u64,
     /// For so many ticks there was no session.
     away: u32,
-    /// Clients were told that nobody can be reached.
+    /// Publishers were told that nobody can be reached.
     given_up: bool,
+    /// So were consumers, and what they had is nobody's here any more.
+    let_go: bool,
     publishes: Publishes<E>,
     /// Messages with numbers were given up, and no leader has heard so since: one that knows a block of theirs in parts would
     /// take for them what has their numbers next.
@@ -163,6 +166,7 @@ impl<E: Ends> Handle<E> {
             term: 0,
             away: 0,
             given_up: false,
+            let_go: false,
             publishes: Publishes::new(),
             unheard: false,
             credit: FIRST_CREDIT,
@@ -289,7 +293,7 @@ impl<E: Ends> Handle<E> {
 
     /// The leader can be spoken to again: clients who ask from now on wait for a session as long as if there had always been one.
     pub fn waits_again(&mut self) {
-        (self.away, self.given_up) = (0, false);
+        (self.away, self.given_up, self.let_go) = (0, false, false);
     }
 
     /// The link to this node is broken, or the node is not heard of. What was said to it lately may not have come.
@@ -299,8 +303,9 @@ impl<E: Ends> Handle<E> {
         }
     }
 
-    /// A tick of the clock, of which there is one each 100 ms.
-    pub fn tick(&mut self, orders: &mut Orders<E>) {
+    /// A tick of the clock, of which there is one each 100 ms. Whoever leads lets consumers of a node that it does not hear of keep
+    /// what they hold for as many ticks as `keeps_for` says.
+    pub fn tick(&mut self, keeps_for: impl FnOnce() -> u32, orders: &mut Orders<E>) {
         let lives = match &mut self.link {
             Some(Link {
                 opening: Some(since), ..
@@ -321,8 +326,13 @@ impl<E: Ends> Handle<E> {
             return;
         }
         self.away = self.away.saturating_add(1);
-        if self.away >= GIVES_UP_AFTER && !self.given_up {
-            self.give_up(orders);
+        if self.away >= GIVES_UP_AFTER {
+            if !self.given_up {
+                self.give_up(orders);
+            }
+            if !self.let_go && self.away >= keeps_for() {
+                self.let_go(orders);
+            }
         }
         if let (None, 0, Some(leader)) = (&self.link, self.opens_in, self.leader) {
             self.open(leader);
@@ -365,8 +375,7 @@ impl<E: Ends> Handle<E> {
         self.opens_in = 1;
     }
 
-    /// Nobody leads whom this node could reach. Its publishers are refused, its consumers are cancelled, and what they
-    /// had is delivered to others.
+    /// Nobody leads whom this node could reach. Its publishers are refused, and its questions declined.
     fn give_up(&mut self, orders: &mut Orders<E>) {
         self.given_up = true;
         // A session that is being asked for was asked for while what is given up here was to be sent again: whoever leads would
@@ -376,8 +385,6 @@ impl<E: Ends> Handle<E> {
         }
         self.unheard |= self.publishes.have_numbers();
         self.publishes.give_up(&mut orders.unreached);
-        self.discarded |= !self.holdings.is_empty();
-        self.holdings.return_all();
         for (_, waiting) in std::mem::take(&mut self.questions) {
             match waiting {
                 Waiting::Client { reply, .. } => orders.declined.push(reply),
@@ -394,6 +401,13 @@ impl<E: Ends> Handle<E> {
                 }
             }
         }
+    }
+
+    /// Nor will anybody let its consumers keep what they have: they are cancelled, and that is delivered to others.
+    fn let_go(&mut self, orders: &mut Orders<E>) {
+        self.let_go = true;
+        self.discarded |= !self.holdings.is_empty();
+        self.holdings.return_all();
         self.cancel_all(orders);
     }
 
@@ -401,6 +415,7 @@ impl<E: Ends> Handle<E> {
     pub fn retire(&mut self, orders: &mut Orders<E>) {
         self.publishes.retire(&mut orders.effects);
         self.give_up(orders);
+        self.let_go(orders);
         self.unheard = false;
         self.holdings.forget();
     }

@@ -527,22 +527,8 @@ impl Peer {
             let id = consumer.and_then(|id| self.consumers.get(&id)).map(|it| it.id);
             if let Some(it) = consumer.and_then(|id| self.consumers.get_mut(&id))
                 && !lost.is_empty()
-                && !it.no_ack()
             {
-                self.events.retain(|event| match event {
-                    Event::Deliver {
-                        consumer, delivery, ..
-                    } if *consumer == it.id => {
-                        requests.push(Request::Return {
-                            consumer: Some(it.id),
-                            seqs: delivery.seqs.clone(),
-                            failed: false,
-                        });
-                        it.not_sent(delivery.bytes(), requests);
-                        false
-                    }
-                    _ => true,
-                });
+                take_back(&mut self.events, it, requests);
             }
             give_back(lost, id, false, requests);
         }
@@ -559,6 +545,15 @@ impl Peer {
         self.given.retain(|_, given| !given.now.is_empty());
         let consumers = self.consumers.values_mut();
         consumers.for_each(|it| it.goes_on(requests));
+    }
+
+    /// It is not heard of for long, and keeps what it has: its consumers get nothing more, and what the queue has for them meanwhile
+    /// goes back.
+    pub fn is_away(&mut self, requests: &mut Requests) {
+        for it in self.consumers.values_mut() {
+            it.halt(requests);
+            take_back(&mut self.events, it, requests);
+        }
     }
 
     fn cancel(&mut self, consumer: ConsumerId, requests: &mut Requests) {
@@ -715,6 +710,27 @@ impl Peer {
             no_ack,
         }
     }
+}
+
+/// What the queue had for a consumer, and it was not sent, stands again where it stood.
+fn take_back(events: &mut Vec<Event>, of: &mut Consumer, requests: &mut Requests) {
+    if of.no_ack() {
+        return;
+    }
+    events.retain(|event| match event {
+        Event::Deliver {
+            consumer, delivery, ..
+        } if *consumer == of.id => {
+            requests.push(Request::Return {
+                consumer: Some(of.id),
+                seqs: delivery.seqs.clone(),
+                failed: false,
+            });
+            of.not_sent(delivery.bytes(), requests);
+            false
+        }
+        _ => true,
+    });
 }
 
 /// These stand again where they stood.

@@ -11,8 +11,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// A node that is not heard of for so many ticks, of 100 ms each, counts as down.
+/// A node that is not heard of for so many ticks, of 100 ms each, counts as down, unless the queue says another time. So it does
+/// in any case if it has not said in this term what its consumers have: until it is known, nothing at all is delivered.
 const DOWN_AFTER: u32 = 20;
+
+/// A tick, in milliseconds.
+const TICK_MS: u64 = 100;
+
+/// For how many ticks the consumers of a node that is not heard of keep what they hold of a queue that says this time, in
+/// milliseconds, or none.
+pub fn keeps_for(ms: Option<u64>) -> u32 {
+    let ticks = |ms: u64| u32::try_from(ms.div_ceil(TICK_MS)).unwrap_or(u32::MAX);
+    ms.map_or(DOWN_AFTER, ticks)
+}
 
 /// So does one that is heard of and does not say in so many ticks what its consumers have.
 const SPEAKS_WITHIN: u32 = 100;
@@ -199,8 +210,9 @@ impl Sessions {
         }
     }
 
-    /// A tick of the clock, of which there is one each 100 ms.
-    pub fn tick(&mut self, requests: &mut Requests) {
+    /// A tick of the clock, of which there is one each 100 ms. Consumers of nodes that are not heard of keep what they hold for as
+    /// many ticks as `keeps_for` says.
+    pub fn tick(&mut self, keeps_for: impl FnOnce() -> u32, requests: &mut Requests) {
         let counted = self.silent.values_mut().chain(self.awaited.values_mut());
         for ticks in counted.chain(self.asked.values_mut()) {
             *ticks = ticks.saturating_add(1);
@@ -223,10 +235,10 @@ impl Sessions {
             .filter(|node| !self.silent.contains_key(node));
         let due: Vec<Incarnation> = due.collect();
         due.into_iter().for_each(|node| self.ask(node));
-        let silent = self.silent.iter().filter(|(_, ticks)| **ticks >= DOWN_AFTER);
         let late = self.awaited.iter().filter(|(_, ticks)| **ticks >= SPEAKS_WITHIN);
-        let down: Vec<Incarnation> = silent.chain(late).map(|(node, _)| *node).collect();
-        for node in down {
+        let late: Vec<Incarnation> = late.map(|(node, _)| *node).collect();
+        let down = self.silent_too_long(keeps_for, requests);
+        for node in down.into_iter().chain(late) {
             if self.peers.contains_key(&node) || self.awaited.contains_key(&node) {
                 let silent = self.silent.get(&node).copied();
                 self.end(node, requests);
@@ -237,6 +249,38 @@ impl Sessions {
                 self.ask(node);
             }
         }
+    }
+
+    /// Nodes that are not heard of for so long that they count as down. Those that keep what they hold for longer get nothing more
+    /// meanwhile.
+    fn silent_too_long(
+        &mut self,
+        keeps_for: impl FnOnce() -> u32,
+        requests: &mut Requests,
+    ) -> Vec<Incarnation> {
+        let is_concerned =
+            |node: &Incarnation| self.peers.contains_key(node) || self.awaited.contains_key(node);
+        let silent = self.silent.iter().filter(|(node, _)| is_concerned(node));
+        let silent: Vec<(Incarnation, u32)> = silent.map(|(node, ticks)| (*node, *ticks)).collect();
+        if silent.is_empty() {
+            return Vec::new();
+        }
+        let keeps_for = keeps_for();
+        let mut down = Vec::new();
+        for (node, ticks) in silent {
+            let limit = match self.awaited.contains_key(&node) {
+                true => DOWN_AFTER,
+                false => keeps_for,
+            };
+            if ticks >= limit {
+                down.push(node);
+            } else if ticks >= DOWN_AFTER
+                && let Some(peer) = self.peers.get_mut(&node)
+            {
+                peer.is_away(requests);
+            }
+        }
+        down
     }
 
     fn end(&mut self, node: Incarnation, requests: &mut Requests) {

@@ -297,4 +297,25 @@ mod tests {
         let token = file.token.map(|byte| format!("{byte:02x}")).concat();
         assert!(!format!("{file:?}").contains(&token));
     }
+
+    #[test]
+    fn it_has_the_text_that_it_always_had_and_one_of_a_later_version_is_refused_and_says_so() {
+        let mut file = file(Stage::Member);
+        (file.token, file.cluster) = ([0xab; 16], [7; 16]);
+        let text = "leveret cluster 1\nstage = member\nname = rabbit@n2\n\
+                    token = abababababababababababababababab\nstarts = 7\n\
+                    cluster = 07070707070707070707070707070707\nnode = 1\n\
+                    peer = 1 25672 rabbit@n1\npeer = 2 25672 rabbit@n2\nend\n";
+        assert_eq!(file.to_string(), text);
+        let fs = FaultyFs::new();
+        let dir = Path::new("/data");
+        fs.create_dir(dir).unwrap();
+        let later = text.replacen("cluster 1", "cluster 2", 1);
+        storage::replace_file(&fs, &ClusterFile::path(dir), later.as_bytes()).unwrap();
+        let error = ClusterFile::read(&fs, dir).unwrap_err().to_string();
+        assert!(
+            error.contains("/data/cluster") && error.contains("of a later version"),
+            "{error}"
+        );
+    }
 }

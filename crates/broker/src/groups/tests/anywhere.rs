@@ -2,7 +2,9 @@
 
 use super::trio::{NODES, Trio};
 use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
-use crate::groups::handle::{Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver};
+use crate::groups::handle::{
+    Budget, Frame, Handle, Orders, Requests, Sessions, ToLeader, ToNode, deliver, keeps_for,
+};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use cluster::NodeId;
 use model::properties::Properties;
@@ -132,7 +134,7 @@ impl World {
             if let Some(clients) = self.clients.get_mut(&id) {
                 let leader = self.trio.queue(id).leader().map(|leader| leader.node);
                 clients.handle.leads(leader);
-                clients.handle.tick(&mut orders);
+                clients.handle.tick(|| keeps_for(None), &mut orders);
             }
             self.obey(id, orders);
             if let Some(mut sessions) = self.sessions.remove(&id) {
@@ -142,7 +144,7 @@ impl World {
                     .iter()
                     .filter(|(to, _)| !self.trio.cut.contains(&(**to, id)));
                 reached.for_each(|(_, clients)| sessions.heard(clients.me));
-                sessions.tick(&mut requests);
+                sessions.tick(|| keeps_for(None), &mut requests);
                 self.turn_sessions(id, sessions, requests);
             }
         }

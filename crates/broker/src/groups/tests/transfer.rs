@@ -2,6 +2,7 @@
 
 use super::others;
 use super::trio::{Left, NODES, Trio};
+use crate::groups::{CopyPhase, CopyProgress};
 use cluster::Step;
 use model::properties::PropertiesBuilder;
 use model::{Block, BlockBuilder, Incarnation, QueueSettings, Sorting, Timestamp};
@@ -88,6 +89,32 @@ fn a_member_whose_disk_was_lost_comes_back_as_its_next_life_with_contents_and_bo
     trio.publish_each(lost, 301..=310);
     trio.tell_commits();
     assert_eq!(NODES.map(|id| trio.messages(id)), [Some(309); 3]);
+}
+
+#[test]
+fn operators_see_how_far_a_copy_is_until_it_is_there() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=300);
+    checkpoint(&trio);
+    let lost = others(leader)[0];
+    replace(&mut trio, lost);
+    let mut seen: Vec<CopyProgress> = Vec::new();
+    for step in 0..4_000 {
+        match step % 8 {
+            0 => trio.tick_only(),
+            1 | 4 | 6 => trio.step(),
+            _ => drop(trio.deliver_one()),
+        }
+        seen.extend(trio.queue(lost).progress());
+    }
+    let bodies: Vec<_> = seen.iter().filter(|it| it.phase == CopyPhase::Bodies).collect();
+    let first = bodies.first().unwrap();
+    assert_eq!((first.total, first.left, first.bytes), (300, 300, 0));
+    assert!(bodies.iter().is_sorted_by_key(|it| it.percent()));
+    trio.ticks(30);
+    assert_eq!(trio.queue(lost).progress(), None);
+    assert_eq!(trio.messages(lost), Some(300));
 }
 
 #[test]

@@ -80,6 +80,9 @@ struct Contents {
 #[derive(Debug, Default)]
 struct Bodies {
     applied: Index,
+    /// So many there are to be, and of so many bytes are those that have come.
+    total: u64,
+    bytes: u64,
     /// What is still to be asked of the node that is asked, ascending.
     todo: VecDeque<(Seq, Seq)>,
     /// What was asked.
@@ -125,6 +128,7 @@ impl Fetch {
             nodes,
             Wanted::Bodies(Bodies {
                 applied,
+                total: seqs.count(),
                 todo: seqs.spans().collect(),
                 ..Bodies::default()
             }),
@@ -152,6 +156,23 @@ impl Fetch {
     /// Whether anything is wanted.
     pub fn is_busy(&self) -> bool {
         !matches!(self.wanted, Wanted::Nothing)
+    }
+
+    /// How far it has come: bytes so far, how much there is to be and how much is missing (see [`CopyProgress`](super::CopyProgress)).
+    /// `None` if nothing is wanted, or nobody has said how much there is.
+    pub fn come(&self) -> Option<(u64, u64, u64)> {
+        match &self.wanted {
+            Wanted::Nothing => None,
+            Wanted::Contents(contents) => {
+                let here = contents.bytes.len() as u64;
+                contents.at.map(|_| (here, contents.total, contents.total - here))
+            }
+            Wanted::Bodies(bodies) => {
+                let todo: u64 = bodies.todo.iter().map(|(first, last)| last + 1 - first).sum();
+                let left = todo + bodies.asked.count() + bodies.lost.count();
+                Some((bodies.bytes, bodies.total, left.min(bodies.total)))
+            }
+        }
     }
 
     /// Whether all nodes were asked and none was of use: others may have the link meanwhile.
@@ -421,6 +442,7 @@ impl Bodies {
             return Err(Lie::Messages);
         }
         self.answered(&answered, lost);
+        self.bytes += entries.iter().map(|entry| entry.bytes.len() as u64).sum::<u64>();
         self.slice = None;
         Ok(match entries.is_empty() {
             true => Brought::Nothing,
@@ -464,6 +486,7 @@ impl Bodies {
             return Err(Lie::Messages);
         }
         self.answered(&Ranges::one(head.first), &Ranges::new());
+        self.bytes += total;
         Ok(Brought::Bodies(vec![entry]))
     }
 }

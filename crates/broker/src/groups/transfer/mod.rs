@@ -4,7 +4,8 @@
 //! says at an index is the same everywhere, and so is a message's body. So either side may vanish at any moment, and
 //! answers may be lost, late or doubled. Reading order: `frame` (what is said), `asking` (whom, and how long), `fetch`
 //! (the side that asks), `answer` (the side that answers); none of these does any I/O. Then `transfers` and `hosting` (what
-//! a host does about them), `next` (the machine that is made of fetched contents), `disk` (what is read and stored).
+//! a host does about them), `next` (the machine that is made of fetched contents), `disk` (what is read and
+//! stored), `progress` (what operators see of it).
 
 mod answer;
 mod asking;
@@ -13,6 +14,7 @@ mod fetch;
 mod frame;
 mod hosting;
 mod next;
+mod progress;
 mod transfers;
 
 pub(super) use disk::{Written, read_entries};
@@ -22,6 +24,8 @@ pub(super) use transfers::{Order, Transfers};
 
 pub use answer::{Answers, Standing, Task};
 pub use fetch::{Brought, Ended, Fetch, Lie};
+pub use progress::{CopyPhase, CopyProgress};
+
 pub use frame::{Asked, BULK_LIMIT, Bulk, Entry, Head, PIECE_BYTES, Said, Why, read_header};
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::answer::{Answers, Standing, Task};
 use super::fetch::{Brought, Fetch};
 use super::frame::{Bulk, Entry, Said};
+use super::progress::{CopyPhase, CopyProgress};
 use crate::groups::node_groups::NodeGroups;
 use cluster::{GroupId, NodeId};
 use model::{Index, Ranges};
@@ -159,6 +160,25 @@ impl Transfers {
             let arrived = std::mem::take(&mut self.arrived);
             self.orders.push(Order::Store(arrived));
         }
+    }
+
+    /// How far it is, if something is fetched or is to be.
+    pub fn progress(&self) -> Option<CopyProgress> {
+        let phase = match self.purpose {
+            Purpose::Nothing if self.wanted.is_none() && self.lacking.is_empty() => return None,
+            Purpose::Nothing => CopyPhase::Waits,
+            Purpose::Contents => CopyPhase::Contents,
+            Purpose::Copies => CopyPhase::Copies,
+            Purpose::Bodies => CopyPhase::Bodies,
+            Purpose::Lacking => CopyPhase::Lacking,
+        };
+        let come = self.fetch.come().map(|(bytes, total, left)| CopyProgress {
+            phase,
+            bytes,
+            total,
+            left,
+        });
+        Some(come.unwrap_or(CopyProgress::begins(phase)))
     }
 
     /// Whether everything that has come is stored, or is known not to be.

@@ -159,7 +159,7 @@ impl Away {
                 let mut orders = Orders::default();
                 let ticks = matches!(one, Brought::Tick);
                 let comes_up = matches!(one, Brought::Up(_));
-                inner.take(one, &mut orders);
+                inner.take(one, || here.keeps_for(self.id), &mut orders);
                 inner.follow_term(|| here.existing.upgrade()?.shared(self.id)?.numbers?.behind);
                 if ticks || comes_up {
                     inner.look_for_leader(ticks, || here.existing.upgrade()?.shared(self.id));
@@ -247,7 +247,7 @@ impl Drop for Away {
 }
 
 impl Inner {
-    fn take(&mut self, brought: Brought, orders: &mut Orders<Ends>) {
+    fn take(&mut self, brought: Brought, keeps_for: impl FnOnce() -> u32, orders: &mut Orders<Ends>) {
         match brought {
             // It went nowhere, as on its own node.
             Brought::Asked(Request::Enqueue { receipt, .. }) if self.deleted => {
@@ -269,7 +269,7 @@ impl Inner {
             Brought::Named(leader) if !self.handle.is_open() => self.handle.leads(Some(leader)),
             Brought::Named(_) => {}
             Brought::Tick => {
-                self.handle.tick(orders);
+                self.handle.tick(keeps_for, orders);
                 self.unneeded = match self.handle.is_idle() {
                     true => self.unneeded.saturating_add(1),
                     false => 0,

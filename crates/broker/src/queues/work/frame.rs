@@ -262,4 +262,42 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn envelopes_have_the_bytes_that_they_always_had() {
+        let frame = Frame {
+            session: 1,
+            term: 2,
+            number: 3,
+            seen: 4,
+            asks: true,
+            messages: vec![ToNode::Credit { bytes: 1 << 20 }],
+        };
+        let (queue, leader) = (QueueId(1), NodeId(70_000));
+        let alarms = ALARMS.into_iter().map(Some).chain([None]);
+        let all = [
+            up(),
+            Envelope::Down { queue, frame },
+            reply(1),
+            Envelope::Led { queue, leader },
+        ];
+        let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
+        let all = all.into_iter().chain(alarms.map(Envelope::Alarm));
+        let written: Vec<String> = all.map(one).collect();
+        assert_eq!(
+            written,
+            [
+                r"\x01\x01\xf4\x03\x80\x80\x80\x80\x80 \x01\x01\x03\x04\x01\x00\x00\x01\x01\x07\xac\x02\x00\x00\x00\x16",
+                r"\x01\x02\x01\x01\x02\x01\x02\x03\x04\x01\x01\n\x80\x80@\x00\x00\x00\x0f",
+                r"\x04\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x01a\x00\x00body\x01\x03\x01/\x17amq.rabbitmq.reply-to.1\x00\x00\x15\x00\x00\x00\x1f",
+                r"\x01\x07\x01\xf0\xa2\x04\x00\x00\x00\x06",
+                r"\x01\x04\x01\x00\x00\x00\x03",
+                r"\x01\x04\x02\x00\x00\x00\x03",
+                r"\x01\x04\x03\x00\x00\x00\x03",
+                r"\x01\x04\x04\x00\x00\x00\x03",
+                r"\x01\x04\x05\x00\x00\x00\x03",
+                r"\x01\x04\x00\x00\x00\x00\x03"
+            ]
+        );
+    }
 }

@@ -32,7 +32,7 @@ mod ways;
 use super::Queue;
 use super::remote::{Peers, Remote};
 use crate::clients::alarms::AlarmReason;
-use crate::groups::handle::{Budget, Frame, Sessions, ToNode};
+use crate::groups::handle::{Budget, Frame, Sessions, ToNode, keeps_for};
 use crate::groups::{NodeId, RejectedFrames};
 use crate::node::ends::Ends;
 use alarm::OwnAlarm;
@@ -92,6 +92,11 @@ pub trait Existing: Send + Sync {
 
     /// This node's copy of such a queue, whoever leads, or the queue that others have had before it was this node's own again.
     fn replica(&self, _queue: QueueId) -> Option<Arc<Queue>> {
+        None
+    }
+
+    /// How long the consumers of a node that cannot be reached keep what they hold of a queue, in milliseconds, if it says so.
+    fn keeps_for_ms(&self, _queue: QueueId) -> Option<u64> {
         None
     }
 
@@ -173,6 +178,12 @@ impl Here {
     fn name_of(&self, node: NodeId) -> String {
         let existing = self.existing.upgrade();
         existing.map_or_else(String::new, |existing| existing.name_of(node))
+    }
+
+    /// For how many ticks the consumers of a node that is not heard of keep what they hold of a queue.
+    fn keeps_for(&self, queue: QueueId) -> u32 {
+        let existing = self.existing.upgrade();
+        keeps_for(existing.and_then(|existing| existing.keeps_for_ms(queue)))
     }
 
     fn send(&self, to: NodeId, envelope: Envelope) {

@@ -253,4 +253,39 @@ mod tests {
         // Two octets, four numbers, a step, the length: far below what a message of the largest size leaves of the lane's limit.
         assert_eq!(passed.encode().len(), 2 + 2 * 5 + 2 * 10 + 1 + LENGTH);
     }
+
+    #[test]
+    fn what_is_said_of_detours_has_the_bytes_that_it_always_had() {
+        let steps = [
+            Step::Open,
+            Step::Opened { start: 1 << 40 },
+            Step::Lives,
+            Step::Closed,
+            Step::Frame,
+        ];
+        let (to, from) = (NodeId(3), NodeId(300));
+        let (start, number) = (5, 600);
+        let name = Name { start, number };
+        let reaches = Reaches {
+            nodes: vec![to, from],
+        };
+        let passed = steps
+            .into_iter()
+            .map(|step| Passed { to, from, name, step }.encode());
+        let written: Vec<String> = passed
+            .chain([reaches.encode()])
+            .map(|bytes| bytes.escape_ascii().to_string())
+            .collect();
+        assert_eq!(
+            written,
+            [
+                r"\x01\x05\x03\xac\x02\x05\xd8\x04\x01\x00\x00\x00\t",
+                r"\x01\x05\x03\xac\x02\x05\xd8\x04\x02\x80\x80\x80\x80\x80 \x00\x00\x00\x0f",
+                r"\x01\x05\x03\xac\x02\x05\xd8\x04\x03\x00\x00\x00\t",
+                r"\x01\x05\x03\xac\x02\x05\xd8\x04\x04\x00\x00\x00\t",
+                r"\x01\x05\x03\xac\x02\x05\xd8\x04\x05\x00\x00\x00\t",
+                r"\x01\x06\x02\x03\xac\x02\x00\x00\x00\x06"
+            ]
+        );
+    }
 }

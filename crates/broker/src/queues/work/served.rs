@@ -151,7 +151,7 @@ impl Served {
         self.turned.turn(|inner, brought| {
             let (mut requests, mut frames) = (Requests::new(), Vec::new());
             for one in brought {
-                inner.take(one, &self.queue, &mut requests);
+                inner.take(one, &self.queue, &self.here, &mut requests);
             }
             let submit = |term, requests| self.queue.submit_in(term, requests);
             inner.press(&self.queue, &requests);
@@ -211,7 +211,7 @@ impl Served {
 }
 
 impl Inner {
-    fn take(&mut self, brought: Brought, queue: &Arc<Queue>, requests: &mut Requests) {
+    fn take(&mut self, brought: Brought, queue: &Arc<Queue>, here: &Here, requests: &mut Requests) {
         match brought {
             Brought::Said(node, frame) => self.sessions.receive(node, frame, requests),
             Brought::Heard(node) => self.sessions.heard(node),
@@ -219,7 +219,7 @@ impl Inner {
             Brought::Ended(node) => self.sessions.ended(node, requests),
             Brought::Closes => self.sessions.close(requests),
             Brought::Tick => {
-                self.sessions.tick(requests);
+                self.sessions.tick(|| here.keeps_for(queue.id), requests);
                 self.sessions.forget_the_quiet(QUIET_FOR);
                 self.deleted += u32::from(queue.is_retired());
                 if let Some((_, ticks)) = &mut self.pressed {

@@ -23,6 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (node(), 0..4_usize).prop_map(|(node, which)| Step::Ack(node, which)),
         2 => (node(), 0..4_usize, any::<bool>()).prop_map(|(node, which, failed)| Step::Return(node, which, failed)),
         4 => (1..12_usize).prop_map(Step::Ticks),
+        1 => (20..70_usize).prop_map(Step::Ticks),
         6 => (node(), node(), 1..4_usize).prop_map(|(from, to, count)| Step::Deliver(from, to, count)),
         1 => (node(), node()).prop_map(|(from, to)| Step::Double(from, to)),
         1 => (node(), node()).prop_map(|(from, to)| Step::Lose(from, to)),
@@ -38,8 +39,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// So many ticks a node that is not heard of keeps what its consumers hold, if nothing is said.
+const KEPT_FOR: u32 = 20;
+
 fn run(steps: &[Step], kind: Kind) {
-    let mut world = World::new(NODES, kind);
+    run_keeping(steps, kind, KEPT_FOR);
+}
+
+fn run_keeping(steps: &[Step], kind: Kind, keeps_for: u32) {
+    let mut world = World::new(NODES, kind, keeps_for);
     steps.iter().for_each(|step| world.step(*step));
     world.judge();
 }
@@ -51,9 +59,10 @@ proptest! {
         counts_returns: bool,
         single_active: bool,
         sorted: bool,
+        keeps_for in prop_oneof![3 => Just(KEPT_FOR), 1 => 0..20_u32, 3 => 21..120_u32],
     ) {
         let kind = Kind { counts_returns, single_active, sorted };
-        run(&steps, kind);
+        run_keeping(&steps, kind, keeps_for);
     }
 }
 
@@ -83,7 +92,7 @@ fn what_a_leader_answered_in_a_session_that_it_has_given_up_is_asked_again() {
 
 #[test]
 fn what_was_lost_with_a_session_comes_before_what_the_queue_had_for_the_consumer_meanwhile() {
-    let mut world = World::new(NODES, Kind::default());
+    let mut world = World::new(NODES, Kind::default(), KEPT_FOR);
     let steps = [
         Step::Consume(1, 0),
         Step::Settle,
@@ -288,7 +297,7 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
     handle.lost(leader);
     let mut last = None;
     while !handle.given_up {
-        handle.tick(&mut orders);
+        handle.tick(|| KEPT_FOR, &mut orders);
         last = match handle.given_up {
             true => last,
             false => asked(&mut handle).or(last),
@@ -301,7 +310,7 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
         !handle.is_open(),
         "who answers keeps the numbers for what is given up"
     );
-    handle.tick(&mut orders);
+    handle.tick(|| KEPT_FOR, &mut orders);
     let (after, sent) = asked(&mut handle).unwrap();
     assert!(after > before && sent == 4, "{after} {sent}");
 }
@@ -357,4 +366,72 @@ fn opened_by(sent: [u64; 2], answers: [u64; 2]) -> Vec<(u64, u64)> {
 fn what_was_asked_before_another_session_opens_that_one_if_the_node_has_given_up_nothing_since() {
     assert_eq!(opened_by([7, 45], [7, 11]), [(2, 11)]);
     assert_eq!(opened_by([7, 7], [9, 11]), [(2, 9)]);
+}
+
+/// A consumer of node 1 has a message, and the leader hears that node no more. Then two more are published, and there is a consumer
+/// on node 2.
+fn away(keeps_for: u32) -> World {
+    let mut world = World::new(
+        NODES,
+        Kind {
+            counts_returns: true,
+            ..Kind::default()
+        },
+        keeps_for,
+    );
+    let steps = [
+        Step::Consume(1, 0),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Publish(0, 1),
+        Step::Settle,
+        Step::Cut(0, 1),
+        Step::Publish(0, 2),
+        Step::Settle,
+        Step::Consume(2, 0),
+        Step::Settle,
+    ];
+    steps.into_iter().for_each(|step| world.step(step));
+    assert_eq!(world.delivered, [1]);
+    world
+}
+
+fn wait(world: &mut World, ticks: usize) {
+    for _ in 0..ticks {
+        [Step::Ticks(1), Step::Settle]
+            .into_iter()
+            .for_each(|step| world.step(step));
+    }
+}
+
+#[test]
+fn what_a_node_has_that_is_not_heard_of_goes_to_others_after_the_time_that_the_queue_says() {
+    for keeps_for in [0, 7, 20, 45] {
+        let mut world = away(keeps_for);
+        wait(&mut world, keeps_for.saturating_sub(1) as usize);
+        assert!(
+            world.delivered[1..].iter().all(|number| *number > 1),
+            "{keeps_for}"
+        );
+        wait(&mut world, 3);
+        let mut delivered = world.delivered.clone();
+        delivered.sort_unstable();
+        assert_eq!(delivered, [1, 1, 2, 3], "{keeps_for}");
+        world.judge();
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_in_that_time_goes_on_with_what_it_has_and_others_had_the_rest_meanwhile() {
+    let mut world = away(90);
+    wait(&mut world, 75);
+    assert_eq!(world.delivered, [1, 2, 3], "nobody waits for what was never sent");
+    [Step::Heal, Step::Settle]
+        .into_iter()
+        .for_each(|step| world.step(step));
+    wait(&mut world, 15);
+    world.step(Step::Ack(1, 0));
+    wait(&mut world, 15);
+    assert_eq!(world.delivered, [1, 2, 3]);
+    world.judge();
 }

@@ -150,12 +150,14 @@ pub struct World {
     /// Incarnations that are no more.
     dead: BTreeSet<Incarnation>,
     gave_up: bool,
+    /// For how many ticks consumers of a node that is not heard of keep what they hold.
+    keeps_for: u32,
     /// Who was served last in a queue with a single active consumer, where, and in which term.
     active: Option<(usize, ConsumerId, u64)>,
 }
 
 impl World {
-    pub fn new(nodes: usize, kind: Kind) -> Self {
+    pub fn new(nodes: usize, kind: Kind, keeps_for: u32) -> Self {
         let settings = QueueSettings {
             durable: true,
             replicated: true,
@@ -185,6 +187,7 @@ impl World {
             delivered: Vec::new(),
             dead: BTreeSet::new(),
             gave_up: false,
+            keeps_for,
             active: None,
         };
         for _ in 0..nodes {
@@ -482,9 +485,9 @@ impl World {
                 self.nodes[node].handle.leads(Some(NodeId(leader as u32)));
             }
             let acks = self.under_way(node);
-            self.nodes[node].handle.tick(&mut orders);
-            if self.nodes[node].handle.given_up {
-                self.gave_up = true;
+            self.nodes[node].handle.tick(|| self.keeps_for, &mut orders);
+            self.gave_up |= self.nodes[node].handle.given_up;
+            if self.nodes[node].handle.let_go {
                 self.unsafe_acks.extend(acks);
             }
             self.obey(node, orders);
@@ -494,7 +497,7 @@ impl World {
             let heard = (0..self.nodes.len()).filter(|from| !self.cut.contains(&(*from, *node)));
             heard.for_each(|from| sessions.heard(self.nodes[from].me));
             let mut requests = Requests::new();
-            sessions.tick(&mut requests);
+            sessions.tick(|| self.keeps_for, &mut requests);
             self.turn(at, requests);
         }
     }
