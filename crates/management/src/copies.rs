@@ -6,11 +6,6 @@ use model::{DeliveryLimit, Returned};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// All queues that several nodes have.
-pub fn shared<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
-    all(call).filter(|queue| queue.is_shared())
-}
-
 /// All quorum queues.
 pub fn quorum<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
     all(call).filter(|queue| queue.kind == QueueKind::Quorum)

@@ -305,10 +305,9 @@ fn restore_queues(
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in all {
-        if known.is_shared() && !copies.has_own(topology, known, &replayed) {
-            continue;
-        }
-        if copies.returns(topology, known, &replayed) {
+        if copies.returns(topology, known, &replayed)
+            || known.is_shared() && !copies.has_own(topology, known, &replayed)
+        {
             continue;
         }
         let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {

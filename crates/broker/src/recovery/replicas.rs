@@ -53,16 +53,21 @@ impl Copies {
         }
     }
 
-    /// True if a queue that is this node's own again, as the catalog says, has not been handed back before the last life ended, or
-    /// it is not clear.
+    /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life ended,
+    /// or it is not clear. Others may have become members since: first it is handed back.
     pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
-        if known.is_shared() || known.epoch.number == 0 || !topology.is_here(known) {
+        if known.epoch.number == 0 || !topology.is_here(known) {
             return false;
         }
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
             return false;
         };
         let (id, before) = (JournalOf::Queue(made, known.id).id(), known.before());
+        let now = group_of(known);
+        let handed_over = replayed.get(&id).and_then(|it| it.whose().handed_over());
+        if handed_over == Some(now) || self.found.get(&now.0).is_some_and(Found::has_begun) {
+            return false;
+        }
         let returns = match self.in_charge(groups, id, &before, replayed) {
             Some(InCharge::Own(_) | InCharge::Neither) => {
                 self.forget(groups, group_of(&before));
@@ -107,9 +112,10 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     let (mut queues, mut starting) = (Vec::new(), Vec::<StartingReplica>::new());
-    let is_of_group = |known: &catalog::Queue| known.is_shared() || returning.contains(&known.id);
+    let returns = |known: &catalog::Queue| returning.contains(&known.id);
+    let is_of_group = |known: &catalog::Queue| known.is_shared() || returns(known);
     for known in all.filter(|known| is_of_group(known) && !topology.has_handle(known.id)) {
-        let before = (!known.is_shared()).then(|| known.before());
+        let before = returns(known).then(|| known.before());
         let is_member_of = before.as_ref().unwrap_or(known);
         let group = group_of(is_member_of);
         let of_group = found.remove(&group.0);

@@ -4,7 +4,7 @@
 
 use super::Topology;
 use super::replicas::{is_as_wanted, member_id};
-use crate::queues::{Handle, group_of};
+use crate::queues::{Handle, Replica, group_of};
 use catalog::{NodeId, Queue, QueueKind, Request, View};
 use cluster::{MemberId, NodeId as GroupNode};
 use model::QueueId;
@@ -139,7 +139,12 @@ impl Topology {
         let decides = match &handle {
             _ if self.retreats(id) => false,
             Handle::Here(_) => true,
-            Handle::Shared(shared) => shared.replica.as_ref().is_some_and(|queue| queue.is_led_here()),
+            Handle::Shared(shared) => {
+                let copy = shared.replica.as_ref().filter(|queue| queue.is_led_here());
+                // One that is not handed back yet is of the group before.
+                let group = copy.and_then(|queue| queue.replica()).map(Replica::group);
+                copy.is_some() && group.is_none_or(|group| group == group_of(known))
+            }
             Handle::Elsewhere(..) | Handle::WithoutOwner(_) => false,
         };
         decides.then(|| (known.clone(), known.is_shared()))

@@ -3,6 +3,7 @@
 //! other.
 
 use super::{WakeCount, World, encode_line};
+use crate::connection::Connection as _;
 use broker::groups::NodeId;
 use broker::queues::{Existing, Handle, Peers, Queue, Remote, Request, Work, WorkLinks};
 use broker::{Broker, Pressure};
