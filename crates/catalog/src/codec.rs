@@ -110,6 +110,17 @@ impl Writer<'_> {
         self.table(&queue.arguments);
     }
 
+    /// The same with them, and with its generation. Most queues have neither, and those of earlier builds end before.
+    pub fn queue_with_members(&mut self, queue: &Queue) {
+        self.queue(queue);
+        if !queue.changed.is_empty() || queue.generation > 0 {
+            self.members(&queue.changed);
+        }
+        if queue.generation > 0 {
+            self.number(queue.generation.into());
+        }
+    }
+
     pub fn members(&mut self, members: &[Member]) {
         self.number(members.len() as u64);
         for member in members {
@@ -313,15 +324,20 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The same with the members that have changed, which end what is read.
+    /// The same with the members that have changed, and its generation, which end what is read.
     pub fn queue_with_members(&mut self) -> Option<Arc<Queue>> {
         let queue = self.queue()?;
         if self.is_done() {
             return Some(queue);
         }
         let changed = self.members()?;
+        let generation = match self.is_done() {
+            true => 0,
+            false => self.number()?.try_into().ok()?,
+        };
         Some(Arc::new(Queue {
             changed,
+            generation,
             ..(*queue).clone()
         }))
     }
@@ -338,6 +354,7 @@ impl<'a> Reader<'a> {
             auto_delete: self.flag()?,
             arguments: Arc::new(self.table()?),
             changed: Arc::default(),
+            generation: 0,
         }))
     }
 

@@ -27,6 +27,9 @@ pub struct Queue {
     pub founders: Arc<[NodeId]>,
     /// Who has had a copy of it since. Founders that are not named are members, too.
     pub changed: Arc<[Member]>,
+    /// So often it has been founded anew with one node's copy alone ([`crate::Request::RefoundQueue`]). Its members of before have
+    /// no part in it.
+    pub generation: u16,
     /// Is deleted when its last consumer is gone.
     pub auto_delete: bool,
     /// What it was declared with. What that means, together with policies, says [`crate::Vhost::settings`].
@@ -42,7 +45,7 @@ impl Queue {
     /// True if several nodes have its messages, and agree on what becomes of them; or have had, since what was begun so stays
     /// so. Of a replicated queue that one node has from the beginning, that node is the majority: it is as any other one's own.
     pub fn is_shared(&self) -> bool {
-        self.founders.len() > 1 || !self.changed.is_empty()
+        self.founders.len() > 1 || !self.changed.is_empty() || self.generation > 0
     }
 
     /// True if several nodes can have it.
@@ -100,6 +103,17 @@ impl Queue {
         let others = self.changed.iter().filter(|it| it.node != node);
         Self {
             changed: others.copied().chain([now]).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The same queue, founded anew with this node's copy.
+    pub(crate) fn refounded(&self, node: NodeId, generation: u16) -> Self {
+        Self {
+            home: node,
+            founders: [node].into(),
+            changed: Arc::default(),
+            generation,
             ..self.clone()
         }
     }

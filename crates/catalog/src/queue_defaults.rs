@@ -119,6 +119,7 @@ mod tests {
             home: NodeId::FIRST,
             founders: Arc::default(),
             changed: Arc::default(),
+            generation: 0,
             auto_delete: false,
             arguments: Arc::new(
                 Table::new()

@@ -38,6 +38,12 @@ pub enum Record {
     QueueDeclared(Arc<Queue>),
     /// These have copies of a queue, or had. See [`Queue::changed`].
     MembersChanged { id: QueueId, changed: Arc<[Member]> },
+    /// A queue goes on with this node's copy alone, as its generation of this number. See [`Queue::generation`].
+    QueueRefounded {
+        id: QueueId,
+        node: NodeId,
+        generation: u16,
+    },
     /// A queue is being deleted, some of its bindings at a time, and will be gone whatever happens.
     QueueDoomed { id: QueueId, durable: bool },
     /// A queue is gone.

@@ -100,6 +100,7 @@ fn queue(
         home: NodeId(1),
         founders: Arc::new([]),
         changed: Arc::new([]),
+        generation: 0,
         auto_delete: false,
         arguments: Arc::new(Table::new()),
     };

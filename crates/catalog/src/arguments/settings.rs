@@ -185,6 +185,7 @@ mod tests {
             home: NodeId::FIRST,
             founders: Arc::default(),
             changed: Arc::default(),
+            generation: 0,
             auto_delete: false,
             arguments: Arc::new(arguments),
         };

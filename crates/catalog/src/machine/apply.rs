@@ -61,6 +61,9 @@ impl<R> Catalog<R> {
             }
             Record::QueueDeclared(queue) => self.take_queue(queue, effects),
             Record::MembersChanged { id, changed } => self.take_members(*id, changed, effects),
+            Record::QueueRefounded { id, node, generation } => {
+                self.take_refounded(*id, *node, *generation, effects);
+            }
             Record::QueueDoomed { id, .. } => {
                 self.view.doomed.insert(*id);
             }
@@ -214,13 +217,34 @@ impl<R> Catalog<R> {
 
     fn take_members(&mut self, id: QueueId, changed: &Arc<[Member]>, effects: &mut Vec<Effect<R>>) {
         let Some(known) = self.queues.get(&id) else { return };
-        let queue = Arc::new(Queue {
+        let queue = Queue {
             changed: changed.clone(),
             ..(**known).clone()
-        });
-        self.forget_copies(&known.clone());
+        };
+        self.replace_queue(&known.clone(), queue, effects);
+    }
+
+    fn take_refounded(&mut self, id: QueueId, node: NodeId, generation: u16, effects: &mut Vec<Effect<R>>) {
+        let Some(known) = self.queues.get(&id).cloned() else {
+            return;
+        };
+        // What is applied again changes nothing: members may have come since.
+        if generation <= known.generation {
+            return;
+        }
+        if let Some(count) = self.homes.get_mut(&known.home) {
+            *count -= 1;
+        }
+        *self.homes.entry(node).or_default() += 1;
+        self.replace_queue(&known, known.refounded(node, generation), effects);
+    }
+
+    /// Other nodes have copies of the queue than before.
+    fn replace_queue(&mut self, known: &Queue, queue: Queue, effects: &mut Vec<Effect<R>>) {
+        let queue = Arc::new(queue);
+        self.forget_copies(known);
         self.count_copies(&queue);
-        self.queues.insert(id, queue.clone());
+        self.queues.insert(queue.id, queue.clone());
         if let Some(vhost) = self.vhost_mut(&queue.vhost) {
             vhost.replace_queue(queue.clone());
         }

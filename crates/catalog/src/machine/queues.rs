@@ -66,6 +66,7 @@ impl<R> Catalog<R> {
             home,
             founders: members,
             changed: Arc::default(),
+            generation: 0,
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
         });
@@ -123,6 +124,7 @@ impl<R> Catalog<R> {
             home,
             founders: Arc::default(),
             changed: Arc::default(),
+            generation: 0,
             auto_delete: false,
             arguments: exchange.arguments.clone(),
         };
