@@ -58,7 +58,7 @@ impl Broker {
         }
         let known = |node| (node, self.topology().reaches(node));
         let members: Vec<_> = queue.members().map(|it| known(it.node)).collect();
-        let status = self.groups().and_then(|groups| groups.status(group_of(queue.id)));
+        let status = self.groups().and_then(|groups| groups.status(group_of(queue)));
         let voters = status.as_ref().map(|status| {
             let voters = status.members.voters.iter();
             voters.map(|it| known(NodeId(it.node.0.into()))).collect()
@@ -97,8 +97,11 @@ impl Broker {
     pub fn lead_elsewhere(&self, asked: &Asked) -> Told {
         let begins = |(queue, to): &(QueueId, NodeId)| {
             let to = u32::try_from(to.0).ok().zip(self.groups());
-            let begins =
-                to.is_some_and(|(to, groups)| groups.hand_over_to(group_of(*queue), cluster::NodeId(to)));
+            let copy = self.queues().copy(*queue);
+            let group = copy.and_then(|copy| Some(copy.replica()?.group()));
+            let begins = to
+                .zip(group)
+                .is_some_and(|((to, groups), group)| groups.hand_over_to(group, cluster::NodeId(to)));
             begins.then_some(*queue)
         };
         let begun = asked.moves.iter().filter_map(begins).collect();
@@ -128,7 +131,7 @@ impl Broker {
         let to = member_id(member).ok_or_else(|| refused("there is no such node"))?;
         let groups = self.groups().ok_or_else(|| refused("the node is alone"))?;
         groups
-            .transfer(group_of(queue.id), to)
+            .transfer(group_of(queue), to)
             .map_err(|why| refused(&format!("{why:?}")))
     }
 }

@@ -4,7 +4,7 @@
 use super::local::Actions;
 use super::{Handle, Queue};
 use crate::groups::handle::Requests;
-use crate::groups::{Act, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
+use crate::groups::{Act, Hosted, LastCopy, Nearby, NodeId, ReplicatedHost, Turns, block_at};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
@@ -13,6 +13,7 @@ use model::{Block, Journaled, Machine, QueueId, QueueSettings};
 use queue::fifo::Classic;
 use queue::store::LogPlace;
 use queue::{Inspect, QueueMachine, Request};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use storage::{JournalId, StorageError};
@@ -20,14 +21,20 @@ use storage::{JournalId, StorageError};
 /// Numbers of groups leave room for others that a queue may have after each other.
 const GROUPS_A_QUEUE: u64 = 1 << 16;
 
-/// The group that a replicated queue is. No other one has the number, nor the catalog's group.
-pub fn group_of(queue: QueueId) -> GroupId {
-    GroupId(queue.0 * GROUPS_A_QUEUE)
+/// The group that a replicated queue is in this generation of it. No other one has the number, nor the catalog's group.
+pub fn group_of(queue: &catalog::Queue) -> GroupId {
+    GroupId(queue.id.0 * GROUPS_A_QUEUE + u64::from(queue.generation))
 }
 
-/// The queue that has this group; `None` if it is no queue's.
+/// The numbers of the groups that a queue may be.
+pub fn groups_of(queue: QueueId) -> Range<u64> {
+    let first = queue.0 * GROUPS_A_QUEUE;
+    first..first + GROUPS_A_QUEUE
+}
+
+/// The queue that has this group, or has had it; `None` if it is no queue's.
 pub fn queue_of(group: GroupId) -> Option<QueueId> {
-    (group.0.is_multiple_of(GROUPS_A_QUEUE) && group.0 > 0).then_some(QueueId(group.0 / GROUPS_A_QUEUE))
+    (group.0 >= GROUPS_A_QUEUE).then_some(QueueId(group.0 / GROUPS_A_QUEUE))
 }
 
 /// The machine of a replicated queue.
@@ -157,6 +164,11 @@ impl Replica {
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.hosted.segments()
+    }
+
+    /// What this node has of the group, which is closed here by now and has seen this term; `None` if it is not whole.
+    pub fn last_copy(&self, term: u64) -> Option<LastCopy> {
+        self.hosted.last_copy(term)
     }
 
     /// The member is given up.

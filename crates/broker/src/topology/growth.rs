@@ -121,8 +121,12 @@ impl Topology {
         match self.registry.get(known.id) {
             Some(Handle::Here(queue)) => self.note_growing(&mut growing, known, &queue),
             Some(Handle::Shared(_)) => {
-                self.registry
-                    .change(known.id, |shared| shared.known = known.clone());
+                self.registry.change(known.id, |shared| {
+                    // What is damaged of an earlier generation is nobody's any more.
+                    let is_same = shared.known.generation == known.generation;
+                    shared.damaged = shared.damaged.filter(|_| is_same);
+                    shared.known = known.clone();
+                });
             }
             Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {
                 let peers = self.peers.get();
@@ -178,7 +182,7 @@ impl Topology {
     fn alone_in_group(&self, known: &catalog::Queue) -> Option<Identity> {
         let me = member_id(Member::first(self.own_node()))?;
         Some(Identity {
-            group: group_of(known.id),
+            group: group_of(known),
             me,
             members: Membership::of(&[me]),
         })
@@ -248,7 +252,7 @@ impl Topology {
         })));
         drop(growing);
         if self.registry.get(queue.id).is_none() {
-            return self.ends_grown(queue, growth);
+            return self.ends_grown(&known, queue, growth);
         }
         self.lead_new(&known);
         if is_open {
@@ -273,10 +277,10 @@ impl Topology {
     }
 
     /// The queue was deleted meanwhile: those who use it here are told, and this node's copy goes.
-    fn ends_grown(&self, queue: &Arc<Queue>, growth: &Growth) {
+    fn ends_grown(&self, known: &catalog::Queue, queue: &Arc<Queue>, growth: &Growth) {
         growth.remote.deleted(queue.id);
         if let Some(groups) = self.groups() {
-            handover::forget(groups, group_of(queue.id), Some(queue.segments()));
+            handover::forget(groups, group_of(known), Some(queue.segments()));
         }
     }
 }

@@ -15,6 +15,7 @@ mod load;
 mod places;
 pub(crate) mod policies;
 mod reconciliation;
+mod refounding;
 mod replicas;
 mod shared;
 
@@ -47,6 +48,7 @@ use journal::CatalogJournal;
 use load::Load;
 use model::{Index, QueueId};
 use reconciliation::Reconciling;
+use refounding::Refounding;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
@@ -134,6 +136,8 @@ pub struct Topology {
     unsettled: Mutex<BTreeSet<QueueId>>,
     /// Queues of this node that are to have members on others.
     growing: Mutex<BTreeMap<QueueId, Growing>>,
+    /// Queues that go on with this node's copy alone, while that is written down.
+    refounding: Mutex<BTreeMap<QueueId, Refounding>>,
     /// What the node is told about where queues are to be.
     placing: OnceLock<Placing>,
     reconciling: Mutex<Reconciling>,
@@ -164,6 +168,7 @@ impl Topology {
             peers: OnceLock::new(),
             unsettled: Mutex::default(),
             growing: Mutex::default(),
+            refounding: Mutex::default(),
             placing: OnceLock::new(),
             reconciling: Mutex::default(),
             reaching: Mutex::default(),

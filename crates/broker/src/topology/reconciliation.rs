@@ -141,7 +141,7 @@ impl Topology {
         if !known.is_shared() {
             return true;
         }
-        let status = self.groups().and_then(|groups| groups.status(group_of(known.id)));
+        let status = self.groups().and_then(|groups| groups.status(group_of(known)));
         let members: Vec<MemberId> = known.members().filter_map(member_id).collect();
         let is_reached = |node: GroupNode| self.reaches(NodeId(node.0.into()));
         status.is_some_and(|status| is_as_wanted(&members, &status.members, is_reached))

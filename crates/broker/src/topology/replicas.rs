@@ -90,7 +90,7 @@ impl Topology {
             .filter_map(|node| member_id(Member::first(*node)));
         let founders: Vec<MemberId> = founders.collect();
         let identity = Identity {
-            group: group_of(known.id),
+            group: group_of(known),
             me,
             members: Membership::of(&founders),
         };
@@ -129,7 +129,7 @@ impl Topology {
         let known = &shared.known;
         let view = self.view();
         if let (Some(groups), true) = (self.groups(), life > 0) {
-            let group = group_of(known.id);
+            let group = group_of(known);
             handover::renounce(groups, group, Some(member_journal(group)));
             handover::begins_anew(groups, group, life);
         }
@@ -151,11 +151,11 @@ impl Topology {
     }
 
     /// This node's copy is of no use any more.
-    fn give_up(&self, queue: &Arc<Queue>) {
-        if let Some(groups) = self.groups() {
+    pub(super) fn give_up(&self, queue: &Arc<Queue>) {
+        if let Some((groups, replica)) = self.groups().zip(queue.replica()) {
             queue.retire();
-            handover::renounce(groups, group_of(queue.id), Some(queue.segments()));
-            queue.replica().into_iter().for_each(Replica::give_up);
+            handover::renounce(groups, replica.group(), Some(queue.segments()));
+            replica.give_up();
         }
     }
 
@@ -180,7 +180,7 @@ impl Topology {
     /// Does what this node can do now for a queue to have the members that it is to have. True if nothing is left to do here.
     fn is_settled(&self, id: QueueId) -> bool {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
-            return self.has_grown(id);
+            return self.ends_refounding(id) && self.has_grown(id);
         };
         let wanted = shared.known.member(self.own_node());
         let Some(queue) = &shared.replica else {
@@ -189,8 +189,12 @@ impl Topology {
             }
             return true;
         };
+        let group = group_of(&shared.known);
+        if queue.replica().is_some_and(|replica| replica.group() != group) {
+            return self.leaves_generation(&shared, queue);
+        }
         let life = queue.replica().map(Replica::life);
-        let status = groups.status(group_of(id));
+        let status = groups.status(group);
         let is_gone = status.as_ref().is_none_or(|status| status.is_removed);
         // Until the others do without it, it may be the one that has what they lack.
         if is_gone && wanted.is_none_or(|it| Some(it.life) != life) {
@@ -207,7 +211,7 @@ impl Topology {
         let is_reached = |node: NodeId| self.reaches(catalog::NodeId(node.0.into()));
         let steps = steps_to(&members, &status.members, is_reached);
         for step in &steps {
-            if groups.change(group_of(id), &[*step]).is_ok() {
+            if groups.change(group, &[*step]).is_ok() {
                 tracing::info!(area = "groups", "{queue:?}: members of its group: {step:?}");
                 break;
             }
@@ -215,7 +219,7 @@ impl Topology {
         steps.is_empty() && is_wanted
     }
 
-    fn open_replica(
+    pub(super) fn open_replica(
         &self,
         known: &Arc<catalog::Queue>,
         made: &'static dyn QueueType,
@@ -251,7 +255,7 @@ impl Topology {
     /// A new queue is led where it was declared.
     pub(super) fn lead_new(&self, known: &catalog::Queue) {
         if let Some(groups) = self.groups() {
-            groups.begin(group_of(known.id), known.home == self.own_node());
+            groups.begin(group_of(known), known.home == self.own_node());
         }
     }
 
@@ -260,10 +264,14 @@ impl Topology {
         if let Some(remote) = &shared.remote {
             remote.deleted(shared.known.id);
         }
-        if let Some((queue, groups)) = shared.replica.as_ref().zip(self.groups()) {
+        let replica = shared.replica.as_ref();
+        let replica = replica.and_then(|queue| Some((queue, queue.replica()?.group())));
+        if let Some(((queue, group), groups)) = replica.zip(self.groups()) {
             queue.retire();
-            handover::forget(groups, group_of(queue.id), Some(queue.segments()));
+            handover::forget(groups, group, Some(queue.segments()));
         }
+        // What this node was about to go on with alone goes as well.
+        self.is_unsettled(shared.known.id);
     }
 
     /// This node has joined the others: queues that several nodes have are reached by them from now on.

@@ -387,14 +387,22 @@ mod tests {
         assert!(refound(3, 0).is_err(), "it was another one's meanwhile");
         assert!(refound(3, 1).is_err(), "its copy of before is none of this one");
         let queue = now(&catalog, "q");
-        assert_eq!((queue.generation, queue.home, queue.is_shared()), (1, NodeId(2), true));
+        assert_eq!(
+            (queue.generation, queue.home, queue.is_shared()),
+            (1, NodeId(2), true)
+        );
         assert_eq!(queue.last_member(NodeId(3)), None);
         change(&mut catalog, "q", 3, true).unwrap();
         let again = Catalog::<u64>::of(catalog.view());
         assert_eq!(now(&again, "q"), now(&catalog, "q"));
         assert_eq!(nodes(&now(&again, "q")), [2, 3]);
         let counted = |catalog: &Catalog<u64>| {
-            let had = |node| (catalog.copies.get(&node).copied(), catalog.homes.get(&node).copied());
+            let had = |node| {
+                (
+                    catalog.copies.get(&node).copied(),
+                    catalog.homes.get(&node).copied(),
+                )
+            };
             [2, 3].map(|node| had(NodeId(node)))
         };
         assert_eq!(counted(&again), counted(&catalog));
@@ -409,7 +417,17 @@ mod tests {
         declare(&mut catalog, "alone", 1, Some(1));
         let id = now(&catalog, "alone").id;
         let node = NodeId(1);
-        assert!(ask(&mut catalog, Request::RefoundQueue { id, node, generation: 0 }).is_err());
+        assert!(
+            ask(
+                &mut catalog,
+                Request::RefoundQueue {
+                    id,
+                    node,
+                    generation: 0
+                }
+            )
+            .is_err()
+        );
     }
 
     #[test]
