@@ -26,7 +26,7 @@ pub const ROUTES: &[Route] = &[
 
 /// A node's copy, as it tells of it itself.
 #[derive(Clone, Debug, PartialEq)]
-struct Copy {
+struct MemberCopy {
     node: String,
     leads: bool,
     votes: bool,
@@ -39,7 +39,7 @@ struct Copy {
     voters: Vec<String>,
 }
 
-impl Copy {
+impl MemberCopy {
     fn told(&self) -> Value {
         json!({
             "node": self.node,
@@ -85,14 +85,14 @@ enum State {
 /// How a queue stands by what its nodes tell.
 #[derive(Debug)]
 struct Standing {
-    copies: Vec<Copy>,
+    copies: Vec<MemberCopy>,
     voters: Vec<String>,
     /// Nodes that answer and have no copy that takes part.
     without_copy: Vec<String>,
 }
 
 impl Standing {
-    fn of(copies: Vec<Copy>, members: Vec<String>, answering: &[String]) -> Self {
+    fn of(copies: Vec<MemberCopy>, members: Vec<String>, answering: &[String]) -> Self {
         let voting = copies.iter().filter(|copy| copy.votes);
         let voters = voting
             .max_by_key(|copy| copy.has())
@@ -131,13 +131,13 @@ impl Standing {
     }
 
     /// The copy that has most, of those that vote.
-    fn best(&self) -> Option<&Copy> {
+    fn best(&self) -> Option<&MemberCopy> {
         let voting = self.copies.iter().filter(|copy| copy.votes);
         voting.max_by_key(|copy| (copy.has(), copy.committed))
     }
 
     /// What is lost if this copy goes on alone, in a sentence.
-    fn loses(&self, copy: &Copy) -> String {
+    fn loses(&self, copy: &MemberCopy) -> String {
         let ends = format!("behind entry {} of term {}", copy.last_index, copy.last_term);
         let more = self.copies.iter().find(|it| it.votes && it.has() > copy.has());
         let missing = self.voters(false);
@@ -160,7 +160,7 @@ impl Standing {
     }
 
     /// What is kept that nobody knows to be confirmed.
-    fn keeps(copy: &Copy) -> Option<String> {
+    fn keeps(copy: &MemberCopy) -> Option<String> {
         let first = copy.committed + 1;
         (copy.last_index >= first).then(|| {
             format!(
@@ -276,11 +276,11 @@ fn named_in(before: &str, nodes: &[&str]) -> String {
 }
 
 /// This node's copy.
-fn own(call: &Call<'_>, queue: &QueueView) -> Option<Copy> {
+fn own(call: &Call<'_>, queue: &QueueView) -> Option<MemberCopy> {
     let standing = call.api.broker.shared_standing(queue)?;
     let own = standing.own?;
     let voters = standing.voters.iter();
-    Some(Copy {
+    Some(MemberCopy {
         node: call.api.options.node.clone(),
         leads: own.leads,
         votes: own.votes,
@@ -301,10 +301,10 @@ fn standing(call: &Call<'_>, queue: &QueueView) -> Standing {
     );
     let told = others::ask_all(call, &Question::get(path));
     let mut answering = vec![call.api.options.node.clone()];
-    let mut copies: Vec<Copy> = own(call, queue).into_iter().collect();
+    let mut copies: Vec<MemberCopy> = own(call, queue).into_iter().collect();
     for (node, told) in told {
         answering.push(node);
-        copies.extend(Copy::of(&told));
+        copies.extend(MemberCopy::of(&told));
     }
     let members = queue.members().map(|it| call.view.node_name(it.node).to_owned());
     Standing::of(copies, members.collect(), &answering)
@@ -317,7 +317,7 @@ fn explain(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     if call.for_node {
         return Ok(Reply::json(
-            &own(call, queue).map_or(Value::Null, |own| own.told()),
+            &own(call, queue).as_ref().map_or(Value::Null, MemberCopy::told),
         ));
     }
     if !queue.is_shared() {
@@ -347,7 +347,7 @@ fn explain(call: &Call<'_>) -> Result<Reply, Refusal> {
         "needed": standing.needed(),
         "reached": standing.voters(true),
         "not_reached": standing.voters(false),
-        "copies": standing.copies.iter().map(Copy::told).collect::<Vec<_>>(),
+        "copies": standing.copies.iter().map(MemberCopy::told).collect::<Vec<_>>(),
         "recovery": recovery,
         "says": standing.says(queue),
     })))
@@ -430,8 +430,8 @@ fn force(call: &Call<'_>) -> Result<Reply, Refusal> {
 mod tests {
     use super::*;
 
-    fn copy(node: &str, has: (u64, u64), committed: u64, voters: &[&str]) -> Copy {
-        Copy {
+    fn copy(node: &str, has: (u64, u64), committed: u64, voters: &[&str]) -> MemberCopy {
+        MemberCopy {
             node: node.into(),
             leads: false,
             votes: voters.contains(&node),
@@ -442,7 +442,7 @@ mod tests {
         }
     }
 
-    fn standing(copies: Vec<Copy>) -> Standing {
+    fn standing(copies: Vec<MemberCopy>) -> Standing {
         let answering: Vec<String> = copies.iter().map(|copy| copy.node.clone()).collect();
         Standing::of(copies, Vec::new(), &answering)
     }
