@@ -326,7 +326,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The same with the members that have changed, which end what is read.
+    /// The same with the members that have changed, and its generation, which end what is read.
     pub fn queue_with_members(&mut self) -> Option<Arc<Queue>> {
         let queue = self.queue()?;
         if self.is_done() {

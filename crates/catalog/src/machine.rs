@@ -255,6 +255,7 @@ impl<R> Catalog<R> {
             Request::JoinNode { name, joined } => self.join_node(name, joined, turn),
             Request::ForgetNode { node } => self.forget_node(node, turn),
             Request::ChangeMember { id, node, is_member } => self.change_member(id, node, is_member, turn),
+            Request::RefoundQueue { id, node, generation } => self.refound_queue(id, node, generation, turn),
             Request::AddMember { id, nodes, size } => self.add_member(id, &nodes, size, turn),
             Request::Mirror { id, nodes, epoch } => self.mirror(id, (&nodes, epoch), turn),
             Request::Unmirror { id, node, behind } => self.unmirror(id, node, behind, turn),

@@ -44,7 +44,8 @@ impl Queue {
     /// True if several nodes have its messages, and agree on what becomes of them; or have had, since what was begun so stays
     /// so. Of a replicated queue that one node has from the beginning, that node is the majority: it is as any other one's own.
     pub fn is_shared(&self) -> bool {
-        self.founders.len() > 1 || !self.changed.is_empty()
+        let is_anew = self.epoch.number > 0 && !self.founders.is_empty();
+        self.founders.len() > 1 || !self.changed.is_empty() || is_anew
     }
 
     /// True if a policy may say that several nodes are to have it.
@@ -159,6 +160,20 @@ impl Queue {
         let others = self.changed.iter().filter(|it| it.node != node);
         Self {
             changed: others.copied().chain([now]).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The same queue, founded anew with this node's copy.
+    pub(crate) fn refounded(&self, node: NodeId, generation: u16) -> Self {
+        Self {
+            home: node,
+            founders: [node].into(),
+            changed: Arc::default(),
+            epoch: Epoch {
+                number: generation,
+                ..self.epoch
+            },
             ..self.clone()
         }
     }

@@ -40,6 +40,12 @@ pub enum Record {
     MembersChanged { id: QueueId, changed: Arc<[Member]> },
     /// A queue is in another place than before, or of another kind: it is as it says here.
     QueueChanged(Arc<Queue>),
+    /// A queue goes on with this node's copy alone, in the epoch of this number. See [`crate::Request::RefoundQueue`].
+    QueueRefounded {
+        id: QueueId,
+        node: NodeId,
+        generation: u16,
+    },
     /// A queue is being deleted, some of its bindings at a time, and will be gone whatever happens.
     QueueDoomed { id: QueueId, durable: bool },
     /// A queue is gone.

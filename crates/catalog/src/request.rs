@@ -200,6 +200,13 @@ pub enum Request {
         node: NodeId,
         is_member: bool,
     },
+    /// A queue that several nodes have, of this generation, goes on with this node's copy alone, whatever the others have: their
+    /// majority is lost for good. Refused if the node has no copy of it. Answered with the queue as it is then.
+    RefoundQueue {
+        id: QueueId,
+        node: NodeId,
+        generation: u16,
+    },
     /// One of these nodes is to have a copy, too, of a queue that several have, if fewer than so many do: that which has the
     /// fewest queues. Answered with the queue as it is then.
     AddMember {

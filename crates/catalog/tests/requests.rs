@@ -162,6 +162,11 @@ fn object() -> impl Strategy<Value = Request> {
             node: NodeId(node),
             is_member,
         }),
+        any::<(u64, u64, u16)>().prop_map(|(id, node, generation)| Request::RefoundQueue {
+            id: QueueId(id),
+            node: NodeId(node),
+            generation,
+        }),
         (any::<u64>(), homes(), any::<usize>()).prop_map(|(id, nodes, size)| Request::AddMember {
             id: QueueId(id),
             nodes,

@@ -73,6 +73,7 @@ pub const ALL: &[&[Command]] = &[
     plugins::COMMANDS,
     eval::COMMANDS,
     quorum_queues::COMMANDS,
+    quorum_queues::RECOVERY,
     absent::COMMANDS,
 ];
 

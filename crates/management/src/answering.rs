@@ -55,6 +55,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/health/checks/local-alarms"),
     ("GET", "/leveret/alarms"),
     ("GET", "/leveret/why/queues/:vhost/:name"),
+    ("GET", "/leveret/availability/queues/:vhost/:name"),
     ("GET", "/leveret/why/connections/:connection"),
     ("GET", "/leveret/times/queues/:vhost/:name"),
     ("GET", "/queues/quorum/:vhost/:name/status"),

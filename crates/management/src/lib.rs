@@ -37,6 +37,7 @@ mod api_session;
 mod application;
 mod arguments;
 mod audit;
+mod availability;
 mod bindings;
 mod browsing;
 mod call;

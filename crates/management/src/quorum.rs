@@ -40,7 +40,7 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-const CLASSIC: &str = "classic_queue_not_supported";
+pub const CLASSIC: &str = "classic_queue_not_supported";
 
 /// What RabbitMQ's state machine of quorum queues is called by since 4.3.
 const MACHINE_VERSION: u32 = 8;
@@ -269,7 +269,7 @@ fn member_of(call: &Call<'_>, name: &str) -> Option<NodeId> {
 ///
 /// # Errors
 /// It names none, or one that is no member of the cluster.
-fn named(call: &Call<'_>) -> Result<NodeId, Refusal> {
+pub fn named(call: &Call<'_>) -> Result<NodeId, Refusal> {
     let body = call.json()?;
     need(&body, &["node"])?;
     let node = body["node"].as_str().and_then(|name| member_of(call, name));

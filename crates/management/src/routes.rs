@@ -3,10 +3,10 @@
 use crate::access::Right;
 use crate::route::{Route, Table};
 use crate::{
-    alarms, api_index, application, bindings, browsing, channels, configuration, connections, consumers,
-    definitions, events, exchanges, feature_flags, health, limits, login, logs, messages, moving, network,
-    nodes, openapi, overview, parameters, permissions, policies, process, queues, quorum, rebalancing,
-    single, stop_impact, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    alarms, api_index, application, availability, bindings, browsing, channels, configuration, connections,
+    consumers, definitions, events, exchanges, feature_flags, health, limits, login, logs, messages, moving,
+    network, nodes, openapi, overview, parameters, permissions, policies, process, queues, quorum,
+    rebalancing, single, stop_impact, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// All paths, by object.
@@ -26,6 +26,7 @@ pub const ROUTES: Table = &[
     exchanges::ROUTES,
     queues::ROUTES,
     quorum::ROUTES,
+    availability::ROUTES,
     rebalancing::ROUTES,
     bindings::ROUTES,
     connections::ROUTES,

@@ -11,6 +11,7 @@ import { useApi } from "../poll";
 import { go, href } from "../router";
 import { isPolicymaker } from "../session";
 import { samples, useRange, useTrail } from "../trail";
+import { Availability } from "./availability";
 import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
 import { NUMBER, channelTitle } from "./channels";
@@ -138,6 +139,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
         <Rules queue={queue} />
       </div>
       {queue.type === "quorum" && <Members host={host} name={name} />}
+      {queue.type === "quorum" && <Availability host={host} name={name} />}
       <Card title={`Consumers (${count(queue.consumers)})`}>
         {consumers.length === 0 ? <p class="muted">This queue has no consumers.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
       </Card>

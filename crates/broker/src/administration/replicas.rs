@@ -31,8 +31,9 @@ pub struct OwnCopy {
     /// It counts for a majority.
     pub votes: bool,
     pub term: u64,
-    /// The last entry of its log.
+    /// The last entry of its log, and its term.
     pub last: u64,
+    pub last_term: u64,
     pub committed: u64,
     /// Of what stands up to here the log has no more than contents.
     pub base: u64,
@@ -45,6 +46,7 @@ impl OwnCopy {
             votes: status.members.voters.contains(&status.me),
             term: status.term,
             last: status.last,
+            last_term: status.last_term,
             committed: status.committed,
             base: status.base.index,
         }
@@ -171,5 +173,17 @@ impl Administrator<'_> {
     pub fn change_member(&self, queue: &Queue, node: NodeId, is_member: bool) -> Result<(), Refusal> {
         let id = queue.id;
         self.change(Request::ChangeMember { id, node, is_member })
+    }
+
+    /// The queue goes on with this node's copy alone, since its majority is lost for good: what the others had beyond that is lost.
+    ///
+    /// # Errors
+    /// The node has no copy of the queue, or the queue is not as it was looked at.
+    pub fn refound_queue(&self, queue: &Queue, node: NodeId) -> Result<(), Refusal> {
+        self.change(Request::RefoundQueue {
+            id: queue.id,
+            node,
+            generation: queue.epoch.number,
+        })
     }
 }

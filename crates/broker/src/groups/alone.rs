@@ -4,6 +4,7 @@ use super::handover;
 use super::hosted::{Act, Hosted};
 use super::member::Links;
 use super::node_groups::NodeGroups;
+use super::refounding::last_of;
 use super::replicated::Replicated;
 use super::start::{Found, Identity, NotOpened};
 use super::starting::read_together;
@@ -133,6 +134,29 @@ impl Alone {
             })
         });
         opened.collect()
+    }
+
+    /// The group goes on as this one, with what this node has of it alone: see [`last_of`].
+    ///
+    /// # Errors
+    /// What it has is damaged.
+    pub fn refound(&mut self, from: GroupId, identity: &Identity) -> Result<(), NotOpened> {
+        let numbers = [from.0, identity.group.0];
+        let found = numbers
+            .iter()
+            .filter_map(|it| Some((*it, self.found.remove(it)?)));
+        let mut found: BTreeMap<u64, Found> = found.collect();
+        let (begun, _) = last_of(&self.node.log, identity, &mut found)?;
+        found
+            .into_keys()
+            .for_each(|it| handover::forget(&self.groups, GroupId(it), None));
+        self.found.insert(identity.group.0, begun);
+        Ok(())
+    }
+
+    /// The log has this of a group by now.
+    pub fn found_now(&mut self, group: GroupId, found: Found) {
+        self.found.insert(group.0, found);
     }
 
     /// What the log has of a group that is not open.

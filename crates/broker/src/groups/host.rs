@@ -3,7 +3,7 @@
 use super::back::Back;
 use super::journal::ReplicatedJournal;
 use super::member::News;
-use super::member_journal::MemberJournal;
+use super::member_journal::{Kept, MemberJournal};
 use super::node_groups::NodeGroups;
 use super::replay::Replay;
 use super::replicated::Replicated;
@@ -124,6 +124,16 @@ impl<M: Replicated> ReplicatedHost<M> {
             State::Turned(host) => Some(host.journal.applied()),
             _ => None,
         }
+    }
+
+    /// What its contents are made of beside entries, and up to where these are known to be committed; `None` if that is not whole.
+    pub(super) fn kept(&self) -> Option<(Kept, Mark)> {
+        let journal = match &self.state {
+            State::Turned(host) => &host.journal,
+            State::Replayed(journal, _) => journal,
+            State::Fetching(_) | State::Stopped => return None,
+        };
+        Some((journal.kept().clone(), journal.applied_mark()))
     }
 
     /// The machine between two turns, if there is one.

@@ -3,7 +3,7 @@
 use super::handover::Successor;
 use super::host::ReplicatedHost;
 use super::member::{Member, News};
-use super::member_journal::member_journal;
+use super::member_journal::{Kept, member_journal};
 use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::replicated::Replicated;
@@ -12,7 +12,7 @@ use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Nearby, Paged};
-use cluster::{GroupId, MemberId};
+use cluster::{GroupId, Mark, MemberId};
 use model::{Block, Index, Journaled, Ranges, Timestamp};
 use queue::Effect;
 use queue::store::{self, LogPlace, Stored};
@@ -122,6 +122,11 @@ impl<M: Replicated> Hosted<M> {
         host.begin_back(queue, successor);
         self.commit(&mut host);
         self.let_go(host);
+    }
+
+    /// See [`ReplicatedHost::kept`].
+    pub(super) fn kept(&self) -> Option<(Kept, Mark)> {
+        self.with(|host| host.kept())
     }
 
     /// The member is given up: nothing of it is in the way of another one of the group.

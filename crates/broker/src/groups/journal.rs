@@ -153,6 +153,11 @@ impl<M: Replicated> ReplicatedJournal<M> {
         self.applied.index
     }
 
+    /// The same with its term.
+    pub(super) fn applied_mark(&self) -> Mark {
+        self.applied
+    }
+
     /// Whether this node's member is the only one, and everything that it has decided is committed.
     pub fn is_settled_alone(&self) -> bool {
         let settled = |lead: &Lead<M::Local>| lead.committed == lead.proposed && lead.early.is_none();

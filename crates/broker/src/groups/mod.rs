@@ -29,7 +29,8 @@
 //!
 //! A member has a journal of its own beside its group's entries: checkpoints, where its message store has moved bytes, and how
 //! far it has come. Its store reads and writes segments on the pager's threads, as that of a queue of this node does.
-//! A queue of this node becomes a group's, and this node's again, by `handover` and `back`.
+//! A queue of this node becomes a group's, and this node's again, by `handover` and `back`; a group whose majority is lost goes on
+//! as another one by `refounding`.
 //! To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`, `starting`.
 
 pub mod alone;
@@ -45,6 +46,7 @@ mod member_journal;
 mod member_record;
 pub mod membership;
 mod node_groups;
+mod refounding;
 mod rejected_frames;
 mod replay;
 mod replicated;
@@ -64,6 +66,7 @@ pub use member::{Links, Member, News, Observer};
 pub use member_journal::{MemberJournal, member_journal};
 pub use member_record::{Head, Remembered};
 pub use node_groups::NodeGroups;
+pub use refounding::{LastCopy, last_of};
 pub use rejected_frames::RejectedFrames;
 pub use replay::{Replay, block_at};
 pub use replicated::Replicated;

@@ -8,6 +8,7 @@
 use super::member_journal::{Kept, member_journal};
 use super::member_record::{Head, Remembered, decode_spares};
 use super::node_groups::NodeGroups;
+use super::refounding::LastCopy;
 use super::replay::Replay;
 use super::replicated::Replicated;
 use super::starting::Starting;
@@ -15,7 +16,7 @@ use crate::node::journal::NodeLog;
 use cluster::{Damage, GroupId, Mark, MemberId, Membership, NodeId, Recovered};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use storage::{GroupEntry, JournalId, Kind, Position, StorageError};
+use storage::{GroupEntry, HardState, JournalId, Kind, Position, StorageError};
 
 /// What a node's log has of a group, apart from its entries.
 #[derive(Debug, Default)]
@@ -146,6 +147,27 @@ impl Found {
     /// Whether the member has answered for anything: it has entries, or has promised something.
     pub fn has_answered(&self) -> bool {
         !self.promise.is_empty() || !self.terms.0.is_empty() || self.unreadable > 0
+    }
+
+    /// Whether it is on record which life of the node's this is: the member was given another one's place, or its group was
+    /// founded anew with what this node had ([`LastCopy::refound`]), and nothing is missing of that.
+    pub fn is_on_record(&self) -> bool {
+        self.kept.life.is_some()
+    }
+
+    /// What the log has of a group that goes on as another one.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn last_copy(self, log: &NodeLog, identity: &Identity) -> Result<LastCopy, NotOpened> {
+        self.check(log, identity)?;
+        let promise = HardState::decode(&self.promise);
+        Ok(LastCopy {
+            group: identity.group,
+            kept: self.kept,
+            known: self.known.map(|known| known.at).unwrap_or_default(),
+            term: promise.map_or(0, |promise| promise.term),
+        })
     }
 
     /// Makes what the member has in its checkpoint. The entries behind that come next.

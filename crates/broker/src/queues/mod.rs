@@ -30,6 +30,6 @@ pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
 pub use replay::{Missing, Replaying};
-pub use replica::{Follower, Machinery, Replica, group_of, queue_of};
+pub use replica::{Follower, Machinery, Replica, group_of, groups_of, queue_of};
 pub use status::Status;
 pub use work::{Alone, Envelope, Existing, SharedQueue, Work, WorkLinks};

@@ -5,7 +5,7 @@ use super::local::Actions;
 use super::{Handle, Queue};
 use crate::groups::handle::Requests;
 use crate::groups::handover::Successor;
-use crate::groups::{Act, CopyProgress, Hosted, Nearby, NodeId, ReplicatedHost, Turns, block_at};
+use crate::groups::{Act, CopyProgress, Hosted, LastCopy, Nearby, NodeId, ReplicatedHost, Turns, block_at};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
@@ -14,6 +14,7 @@ use model::{Block, Journaled, Machine, QueueId, QueueSettings};
 use queue::fifo::Classic;
 use queue::store::LogPlace;
 use queue::{Inspect, QueueMachine, Request};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use storage::{JournalId, StorageError};
@@ -24,6 +25,12 @@ const GROUPS_A_QUEUE: u64 = 1 << 16;
 /// The group that a queue is, or the one that it is next. No other one has the number, nor the catalog's group.
 pub fn group_of(known: &catalog::Queue) -> GroupId {
     GroupId(known.id.0 * GROUPS_A_QUEUE + u64::from(known.epoch.number))
+}
+
+/// The numbers of the groups that a queue may be.
+pub fn groups_of(queue: QueueId) -> Range<u64> {
+    let first = queue.0 * GROUPS_A_QUEUE;
+    first..first + GROUPS_A_QUEUE
 }
 
 /// The queue that has this group or had it; `None` if it is no queue's.
@@ -180,6 +187,11 @@ impl Replica {
     /// How far what it fetches of other members has come, if it does.
     pub fn progress(&self) -> Option<CopyProgress> {
         self.hosted.progress()
+    }
+
+    /// What this node has of the group, which is closed here by now and has seen this term; `None` if it is not whole.
+    pub fn last_copy(&self, term: u64) -> Option<LastCopy> {
+        self.hosted.last_copy(term)
     }
 
     /// The member is given up.

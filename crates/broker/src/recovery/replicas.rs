@@ -2,8 +2,8 @@
 
 use super::replay::Queues;
 use crate::groups::handover::InCharge;
-use crate::groups::{Found, NodeGroups, NotOpened, handover, read_together};
-use crate::queues::{JournalOf, group_of, queue_of, queue_type};
+use crate::groups::{Found, NodeGroups, NotOpened, handover, last_of, read_together};
+use crate::queues::{JournalOf, group_of, groups_of, queue_of, queue_type};
 use crate::topology::{StartingReplica, Topology};
 use catalog::Member;
 use cluster::GroupId;
@@ -35,7 +35,9 @@ impl Copies {
     /// now, or none: first the others have this one.
     pub fn has_own(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
         let me = known.last_member(topology.own_node());
-        let began_here = |me: &Member| known.founders[..] == [me.node];
+        // What was founded anew has been a group's, also if it began here.
+        let is_anew = known.epoch.number > 0 && !known.is_mirrorable();
+        let began_here = |me: &Member| !is_anew && known.founders[..] == [me.node];
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
             return false;
         };
@@ -56,7 +58,7 @@ impl Copies {
     /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life ended,
     /// or it is not clear. Others may have become members since: first it is handed back.
     pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
-        if known.epoch.number == 0 || !topology.is_here(known) {
+        if known.epoch.number == 0 || !known.is_mirrorable() || !topology.is_here(known) {
             return false;
         }
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
@@ -118,15 +120,23 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
         let before = returns(known).then(|| known.before());
         let is_member_of = before.as_ref().unwrap_or(known);
         let group = group_of(is_member_of);
-        let of_group = found.remove(&group.0);
-        let (had_any, settings) = (of_group.is_some(), view.settings(known));
-        let begun = match unclear.remove(&known.id) {
-            Some(why) => Some((0, Err(why))),
-            None => topology.begin_replica(is_member_of, settings.clone(), of_group.unwrap_or_default()),
+        let of_group = match known.is_mirrorable() {
+            true => Ok(found.remove(&group.0)),
+            false => last_generation(topology, known, &mut found),
         };
-        if had_any && begun.is_none() {
-            forget(topology, group.0);
-        }
+        let settings = view.settings(known);
+        let begun = match (unclear.remove(&known.id), of_group) {
+            (Some(why), _) | (None, Err(why)) => Some((0, Err(why))),
+            (None, Ok(of_group)) => {
+                let had_any = of_group.is_some();
+                let begun =
+                    topology.begin_replica(is_member_of, settings.clone(), of_group.unwrap_or_default());
+                if had_any && begun.is_none() {
+                    forget(topology, group.0);
+                }
+                begun
+            }
+        };
         let (life, begun) = begun.unzip();
         queues.push((known, settings, life));
         starting.extend(begun);
@@ -140,6 +150,42 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
         topology.start_shared(known, &settings, begun);
     }
     found.into_keys().for_each(|group| forget(topology, group));
+}
+
+/// What counts of what the log has of the groups that a queue is and was: what it has of the present one. If the queue goes on with
+/// what this node has of an earlier one, and a crash came before that was written down whole, it is written down now. All others are
+/// forgotten.
+///
+/// # Errors
+/// The queue goes on with this node's copy, which is damaged: that is kept in the log as it is.
+fn last_generation(
+    topology: &Topology,
+    known: &catalog::Queue,
+    found: &mut BTreeMap<u64, Found>,
+) -> Result<Option<Found>, NotOpened> {
+    let of_queue = groups_of(known.id);
+    let mut of_all = found.split_off(&of_queue.start);
+    found.extend(of_all.split_off(&of_queue.end));
+    let has_it = |me: &Member| me.life == 0 && !(me.is_gone && of_all.is_empty());
+    let is_last = known
+        .last_member(topology.own_node())
+        .is_some_and(|me| has_it(&me));
+    let founder = topology
+        .sole_founder(known)
+        .filter(|_| is_last)
+        .zip(topology.groups());
+    let counts = match founder {
+        Some((identity, groups)) => {
+            let (found, copy) = last_of(&groups.node().log, &identity, &mut of_all)?;
+            if let Some(copy) = copy {
+                topology.say_refounded(known, &copy);
+            }
+            Some(found)
+        }
+        None => of_all.remove(&group_of(known).0),
+    };
+    of_all.into_keys().for_each(|group| forget(topology, group));
+    Ok(counts)
 }
 
 /// The log has something of a group that this node has no member of. What exists was asked of the others just now, so the queue

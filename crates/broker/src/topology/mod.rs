@@ -16,6 +16,7 @@ mod mirrors;
 mod places;
 pub(crate) mod policies;
 mod reconciliation;
+mod refounding;
 mod replicas;
 mod retreat;
 mod shared;
@@ -50,6 +51,7 @@ use load::Load;
 use mirrors::Mirroring;
 use model::{Index, QueueId};
 use reconciliation::Reconciling;
+use refounding::Refounding;
 use retreat::Retreat;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{
@@ -138,6 +140,8 @@ pub struct Topology {
     unsettled: Mutex<BTreeSet<QueueId>>,
     /// Queues of this node that are to have members on others.
     growing: Mutex<BTreeMap<QueueId, Growing>>,
+    /// Queues that go on with this node's copy alone, while that is written down.
+    refounding: Mutex<BTreeMap<QueueId, Refounding>>,
     /// What the node is told about where queues are to be.
     placing: OnceLock<Placing>,
     reconciling: Mutex<Reconciling>,
@@ -171,6 +175,7 @@ impl Topology {
             peers: OnceLock::new(),
             unsettled: Mutex::default(),
             growing: Mutex::default(),
+            refounding: Mutex::default(),
             placing: OnceLock::new(),
             reconciling: Mutex::default(),
             mirroring: Mirroring::default(),

@@ -151,7 +151,7 @@ impl Topology {
     }
 
     /// This node's copy is of no use any more.
-    fn give_up(&self, queue: &Arc<Queue>) {
+    pub(super) fn give_up(&self, queue: &Arc<Queue>) {
         if let Some((groups, replica)) = self.groups().zip(queue.replica()) {
             queue.retire();
             handover::renounce(groups, replica.group(), Some(queue.segments()));
@@ -186,7 +186,7 @@ impl Topology {
 
     fn has_members(&self, id: QueueId) -> bool {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
-            return self.has_grown(id);
+            return self.ends_refounding(id) && self.has_grown(id);
         };
         let is_own = |queue: &Arc<Queue>| queue.own_term().is_some();
         if shared.replica.as_ref().is_some_and(is_own) {
@@ -197,7 +197,11 @@ impl Topology {
             let group = queue.replica().map(Replica::group);
             group.is_some_and(|group| group != group_of(&shared.known))
         };
-        let is_over = shared.replica.as_ref().is_some_and(is_over);
+        let over = shared.replica.as_ref().filter(|queue| is_over(queue));
+        if let Some(queue) = over.filter(|_| !shared.known.is_mirrorable()) {
+            return self.leaves_generation(&shared, queue);
+        }
+        let is_over = over.is_some();
         if is_over && self.is_here(&shared.known) {
             return self.has_retreated(&shared);
         }
@@ -236,7 +240,7 @@ impl Topology {
         steps.is_empty() && is_wanted
     }
 
-    fn open_replica(
+    pub(super) fn open_replica(
         &self,
         known: &Arc<catalog::Queue>,
         made: &'static dyn QueueType,
@@ -291,6 +295,8 @@ impl Topology {
                 handover::forget(groups, replica.group(), Some(queue.segments()));
             }
         }
+        // What this node was about to go on with alone goes as well.
+        self.is_unsettled(shared.known.id);
     }
 
     /// This node has joined the others: queues that several nodes have are reached by them from now on.

@@ -71,6 +71,9 @@ impl<R> Catalog<R> {
                 }
             }
             Record::QueueChanged(queue) => self.take_changed(queue, effects),
+            Record::QueueRefounded { id, node, generation } => {
+                self.take_refounded(*id, *node, *generation, effects);
+            }
             Record::QueueDoomed { id, .. } => {
                 self.view.doomed.insert(*id);
             }
@@ -219,6 +222,15 @@ impl<R> Catalog<R> {
         self.count_copies(queue);
         if !queue.is_durable() && queue.kind.is_of_clients() {
             self.transient.insert((queue.lifetime, queue.id));
+        }
+    }
+
+    fn take_refounded(&mut self, id: QueueId, node: NodeId, generation: u16, effects: &mut Vec<Effect<R>>) {
+        // What is applied again changes nothing: members may have come since.
+        let known = self.queues.get(&id);
+        if let Some(known) = known.filter(|known| known.epoch.number < generation) {
+            let queue = known.refounded(node, generation);
+            self.take_changed(&Arc::new(queue), effects);
         }
     }
 

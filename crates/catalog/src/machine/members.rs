@@ -105,6 +105,38 @@ impl<R> Catalog<R> {
         Ok(Answer::Queue(self.set_member(&queue, node, is_member, turn)))
     }
 
+    /// The queue goes on with this node's copy alone. `generation` is the one that whoever asks has looked at: if it was founded
+    /// anew since, that may have been with another node's copy.
+    ///
+    /// # Errors
+    /// There is no such queue that several nodes have, it is of another generation, or the node has no copy of it.
+    pub(super) fn refound_queue(
+        &mut self,
+        id: QueueId,
+        node: NodeId,
+        generation: u16,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let queue = self.replicated_queue(id)?;
+        let next = generation.checked_add(1);
+        let refused = |reason: &str| {
+            Err(Refusal::Internal {
+                reason: reason.into(),
+            })
+        };
+        match next {
+            _ if queue.is_mirrorable() => refused("a policy says which nodes have the queue"),
+            _ if !queue.is_shared() => refused("the queue has always been on one node alone"),
+            _ if queue.epoch.number != generation => refused("the queue was founded anew meanwhile"),
+            _ if queue.member(node).is_none() => refused("the node has no copy of the queue"),
+            None => refused("the queue was founded anew too often: delete it"),
+            Some(generation) => {
+                self.record(Record::QueueRefounded { id, node, generation }, turn);
+                Ok(Answer::Queue(Arc::new(queue.refounded(node, generation))))
+            }
+        }
+    }
+
     fn set_member(&mut self, queue: &Queue, node: NodeId, is_member: bool, turn: &mut Turn<R>) -> Arc<Queue> {
         let changed = queue.with_member(node, is_member);
         let record = Record::MembersChanged {
@@ -437,6 +469,66 @@ mod tests {
         let copy = Catalog::<u64>::of(catalog.view());
         assert_eq!(now(&copy, "q"), now(&catalog, "q"));
         assert!(now(&catalog, "q").is_shared(), "it is as it was begun");
+    }
+
+    #[test]
+    fn a_queue_is_founded_anew_with_one_copy_and_none_of_its_members_of_before_is_one_of_the_new_ones() {
+        let mut catalog = cluster(5);
+        declare(&mut catalog, "q", 1, None);
+        change(&mut catalog, "q", 2, false).unwrap();
+        change(&mut catalog, "q", 2, true).unwrap();
+        let id = now(&catalog, "q").id;
+        let mut refound = |node, generation| {
+            let node = NodeId(node);
+            ask(&mut catalog, Request::RefoundQueue { id, node, generation })
+        };
+        assert!(refound(4, 0).is_err(), "it has no copy");
+        assert!(refound(2, 1).is_err(), "there is no such generation yet");
+        assert!(matches!(refound(2, 0), Ok(Answer::Queue(queue)) if nodes(&queue) == [2]));
+        assert!(refound(3, 0).is_err(), "it was another one's meanwhile");
+        assert!(refound(3, 1).is_err(), "its copy of before is none of this one");
+        let queue = now(&catalog, "q");
+        assert_eq!(
+            (queue.epoch.number, queue.home, queue.is_shared()),
+            (1, NodeId(2), true)
+        );
+        assert_eq!(queue.last_member(NodeId(3)), None);
+        change(&mut catalog, "q", 3, true).unwrap();
+        let again = Catalog::<u64>::of(catalog.view());
+        assert_eq!(now(&again, "q"), now(&catalog, "q"));
+        assert_eq!(nodes(&now(&again, "q")), [2, 3]);
+        let counted = |catalog: &Catalog<u64>| {
+            let had = |node| {
+                (
+                    catalog.copies.get(&node).copied(),
+                    catalog.homes.get(&node).copied(),
+                )
+            };
+            [2, 3].map(|node| had(NodeId(node)))
+        };
+        assert_eq!(counted(&again), counted(&catalog));
+        // A record that is applied again undoes nothing.
+        let record = Record::QueueRefounded {
+            id,
+            node: NodeId(2),
+            generation: 1,
+        };
+        catalog.apply(0, record, &mut Outcome::default());
+        assert_eq!(nodes(&now(&catalog, "q")), [2, 3]);
+        declare(&mut catalog, "alone", 1, Some(1));
+        let id = now(&catalog, "alone").id;
+        let node = NodeId(1);
+        assert!(
+            ask(
+                &mut catalog,
+                Request::RefoundQueue {
+                    id,
+                    node,
+                    generation: 0
+                }
+            )
+            .is_err()
+        );
     }
 
     #[test]

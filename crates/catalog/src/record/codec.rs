@@ -40,6 +40,7 @@ mod tag {
     pub const NODE_DRAINED: u8 = 29;
     pub const MEMBERS_CHANGED: u8 = 30;
     pub const QUEUE_CHANGED: u8 = 31;
+    pub const QUEUE_REFOUNDED: u8 = 32;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -70,6 +71,11 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         Record::QueueChanged(queue) => {
             out.byte(tag::QUEUE_CHANGED);
             out.queue_with_members(queue);
+        }
+        Record::QueueRefounded { id, node, generation } => {
+            out.tag(tag::QUEUE_REFOUNDED).number(id.0);
+            out.number(node.0);
+            out.number((*generation).into());
         }
         Record::MembersChanged { id, changed } => {
             out.tag(tag::MEMBERS_CHANGED).number(id.0);
@@ -195,6 +201,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         tag::MEMBERS_CHANGED => Record::MembersChanged {
             id: QueueId(reader.number()?),
             changed: reader.members()?,
+        },
+        tag::QUEUE_REFOUNDED => Record::QueueRefounded {
+            id: QueueId(reader.number()?),
+            node: NodeId(reader.number()?),
+            generation: reader.number()?.try_into().ok()?,
         },
         tag::QUEUE_DOOMED => Record::QueueDoomed {
             id: QueueId(reader.number()?),

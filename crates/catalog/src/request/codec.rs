@@ -43,6 +43,7 @@ mod tag {
     pub const ADD_MEMBER: u8 = 29;
     pub const MIRROR: u8 = 30;
     pub const UNMIRROR: u8 = 31;
+    pub const REFOUND_QUEUE: u8 = 32;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -91,6 +92,11 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::CHANGE_MEMBER).number(id.0);
             out.number(node.0);
             out.flags(&[*is_member]);
+        }
+        Request::RefoundQueue { id, node, generation } => {
+            out.tag(tag::REFOUND_QUEUE).number(id.0);
+            out.number(node.0);
+            out.number((*generation).into());
         }
         Request::AddMember {
             id,
@@ -334,6 +340,11 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
             id: QueueId(reader.number()?),
             node: NodeId(reader.number()?),
             is_member: reader.flag()?,
+        },
+        tag::REFOUND_QUEUE => Request::RefoundQueue {
+            id: QueueId(reader.number()?),
+            node: NodeId(reader.number()?),
+            generation: reader.number()?.try_into().ok()?,
         },
         tag::ADD_MEMBER => Request::AddMember {
             id: QueueId(reader.number()?),

@@ -183,6 +183,10 @@ impl Group {
         self.raw.raft.raft_log.last_index()
     }
 
+    pub fn last_term(&self) -> u64 {
+        self.raw.raft.raft_log.last_term()
+    }
+
     pub fn committed(&self) -> u64 {
         self.raw.raft.raft_log.committed
     }

@@ -49,6 +49,8 @@ pub struct Status {
     pub term: u64,
     pub leader: Option<MemberId>,
     pub last: u64,
+    /// The term of the last entry.
+    pub last_term: u64,
     pub committed: u64,
     pub base: Mark,
     pub awake: bool,
@@ -160,6 +162,7 @@ impl Groups {
             term: group.term(),
             leader: group.leader(),
             last: group.last(),
+            last_term: group.last_term(),
             committed: group.committed(),
             base: group.base(),
             awake: group.is_awake(),

@@ -3,7 +3,7 @@
 use super::absent::{
     Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table,
 };
-use super::text;
+use super::{text, this_node};
 use crate::ask::{Ask, encode, reason};
 use crate::columns::{self, Column};
 use crate::command::{Command, Section::*};
@@ -71,6 +71,47 @@ pub const COMMANDS: &[Command] = table! {
         "Fails while this node has promotable replicas of quorum queues";
         [] finished_sync;
 };
+
+const FORCING: &str = "\
+For queues whose majority is lost for good: nodes that never come back with their disks. The queue goes on with the copy of the node\n\
+that the command is run on, or that --node names; its other members are removed, and forget what they have when they come back. What\n\
+they had confirmed and this copy lacks is lost. add_member or grow give the queue other members again.\n\
+\n\
+Before:  why_unavailable <queue>   says which copy has most, and what is lost with it.\n\
+After:   add_member <queue> <node>\n\
+\n\
+It is refused if the queue has a leader or a majority that will elect one, if another copy that is reached has more, or if this one is\n\
+still being filled. --force does it all the same, and then loses what was confirmed though others have it. RabbitMQ has this as a\n\
+function of rabbit_quorum_queue, to be called by eval.";
+
+/// What brings queues back whose majority is lost.
+pub const RECOVERY: &[Command] = &[
+    Command::new(Queues, "why_unavailable", (1, 1), "[--vhost <vhost>] <queue>", why_unavailable)
+        .about("Says why a quorum queue is unavailable, who would have to come back, and what going on without them loses")
+        .of(&[Tool::Queues, Diagnostics]),
+    Command::new(
+        Queues,
+        "force_shrink_member_to_current_member",
+        (1, 1),
+        "[--vhost <vhost>] <queue> [--force]",
+        force_shrink,
+    )
+    .about("Has a quorum queue whose majority is lost for good go on with this node's copy alone")
+    .more(FORCING)
+    .options(&["force"])
+    .of(&[Tool::Queues]),
+    Command::new(
+        Queues,
+        "force_all_queues_shrink_member_to_current_member",
+        (0, 0),
+        "[--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--errors-only] [--force]",
+        force_shrink_all,
+    )
+    .about("Does the same for all quorum queues that have no leader and a copy on this node")
+    .more(FORCING)
+    .options(&["vhost-pattern=", "queue-pattern=", "errors-only", "force"])
+    .of(&[Tool::Queues]),
+];
 
 const STATUS: &[Column] = known_columns!(
     "Node Name" "Raft State" "Membership" "Last Log Index" "Last Written" "Last Applied" "Commit Index" "Snapshot Index" "Term"
@@ -143,6 +184,71 @@ fn in_words(told: &Value) -> String {
         _ => return phase.to_owned(),
     };
     format!("{phase} {}% ({of})", number("percent").unwrap_or(0))
+}
+
+fn why_unavailable(ask: &Ask<'_>) -> Answer {
+    of_quorum_queue(
+        ask,
+        "Availability of queue {0} in virtual host {vhost} ...",
+        CLASSIC,
+    )?;
+    let told = ask.get(&format!("/leveret/availability/queues/{}", path(ask)))?;
+    let says = told["says"].as_array().into_iter().flatten();
+    let lines: Vec<&str> = says.filter_map(Value::as_str).collect();
+    Ok(Output::Told(lines.join("\n"), told))
+}
+
+/// Has a queue go on with the copy of the node that is asked.
+fn forced(ask: &Ask<'_>, path: &str) -> Result<http::Answer, Failure> {
+    let body = json!({"force": ask.line.has("force")});
+    ask.call(
+        "POST",
+        &format!("/queues/quorum/{path}/replicas/force-shrink"),
+        Some(&body),
+    )
+}
+
+fn force_shrink(ask: &Ask<'_>) -> Answer {
+    of_quorum_queue(
+        ask,
+        "Shrinking queue {0} to the copy of node {node} alone...",
+        CLASSIC,
+    )?;
+    let answer = forced(ask, &path(ask))?;
+    if answer.status == 503 {
+        return Err(Failure::error(UNAVAILABLE, why(&answer)));
+    }
+    ask.accepted(&answer)?;
+    let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let says = told["says"].as_array().into_iter().flatten();
+    let mut lines = vec![format!(
+        "The queue goes on with the copy of {} alone.",
+        text(&told, "node")
+    )];
+    lines.extend(says.filter_map(|it| it.as_str().map(str::to_owned)));
+    Ok(Output::Told(lines.join("\n"), told))
+}
+
+fn force_shrink_all(ask: &Ask<'_>) -> Answer {
+    let here = this_node(ask)?;
+    let node = text(&here, "name");
+    ask.say(format!(
+        "Shrinking quorum queues without a leader to the copies of node {node} alone..."
+    ));
+    each(ask, &["result"], |queue| {
+        let is_led = !text(queue, "leader").is_empty() && !ask.line.has("force");
+        if is_led || !members(queue).contains(&node) {
+            return Ok(None);
+        }
+        let [vhost, name] = ["vhost", "name"].map(|it| encode(text(queue, it)));
+        let answer = forced(ask, &format!("{vhost}/{name}"))?;
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let result = match answer.status {
+            200..=299 => format!("ok: {}", text(&told, "loses")),
+            _ => format!("error: {}", why(&answer)),
+        };
+        Ok(Some(vec![result.into()]))
+    })
 }
 
 fn add_member(ask: &Ask<'_>) -> Answer {
@@ -365,7 +471,7 @@ fn each(
     names: &[&str],
     row: impl Fn(&Value) -> Result<Option<Vec<Value>>, Failure>,
 ) -> Answer {
-    let queues = ask.get("/queues?columns=vhost,name,type,members")?;
+    let queues = ask.get("/queues?columns=vhost,name,type,members,leader")?;
     let queues = queues.as_array().into_iter().flatten();
     let (vhosts, names_of) = (pattern(ask, "vhost-pattern")?, pattern(ask, "queue-pattern")?);
     let quorum = queues.filter(|queue| {

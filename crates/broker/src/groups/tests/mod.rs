@@ -5,6 +5,7 @@ mod checkpoints;
 mod damage;
 mod frames;
 mod installs;
+mod refounding;
 mod seeds;
 mod storing;
 mod transfer;

@@ -23,6 +23,8 @@ use storage::LogOptions;
 use storage::faulty::{Fault, FaultyFs};
 
 pub const GROUP: GroupId = GroupId(7);
+/// As which the group goes on with one node's copy alone.
+pub const NEXT: GroupId = GroupId(8);
 pub const NODES: [u32; 3] = [1, 2, 3];
 const CHANNEL: ChannelId = ChannelId(1);
 
@@ -79,6 +81,8 @@ pub struct Trio {
     disks: Vec<FaultyFs>,
     lives: Vec<Option<Life>>,
     incarnation: u64,
+    /// The node with whose copy alone the group goes on.
+    alone: Option<u32>,
     /// Which members the nodes are.
     members: [MemberId; 3],
     /// Bytes that came by the bulk lane.
@@ -112,6 +116,7 @@ impl Trio {
             disks: NODES.map(|_| FaultyFs::new()).to_vec(),
             lives: NODES.map(|_| None).into(),
             incarnation: 0,
+            alone: None,
             members: NODES.map(|node| MemberId::first(NodeId(node))),
             bulk: AtomicU64::new(0),
             network: Network::default(),
@@ -211,13 +216,82 @@ impl Trio {
             leaves.lock().unwrap().push(word(&effect));
             let _ = deliver(effect);
         });
-        let identity = Identity {
-            group: GROUP,
-            me: self.member(id),
-            members: Membership::of(&NODES.map(|node| MemberId::first(NodeId(node)))),
-        };
-        let queue = alone.member(identity, self.settings.clone(), act);
+        let queue = alone.member(self.identity(id), self.settings.clone(), act);
         Ok((queue.map_err(|why| format!("{why:?}"))?, left))
+    }
+
+    fn identity(&self, id: u32) -> Identity {
+        let first = |node: u32| MemberId::first(NodeId(node));
+        match self.alone == Some(id) {
+            true => Identity {
+                group: NEXT,
+                me: first(id),
+                members: Membership::of(&[first(id)]),
+            },
+            false => Identity {
+                group: GROUP,
+                me: self.member(id),
+                members: Membership::of(&NODES.map(first)),
+            },
+        }
+    }
+
+    /// A node that is down starts, and has the group go on with its copy alone. False if its disk has failed before all of that
+    /// was on it.
+    pub fn start_alone(&mut self, id: u32) -> bool {
+        (self.alone, self.incarnation) = (Some(id), self.incarnation + 1);
+        let Ok((world, mut alone)) = self.open_node(id, self.disks[id as usize - 1].clone()) else {
+            return false;
+        };
+        let begun = alone.refound(GROUP, &self.identity(id));
+        world.work();
+        let disk = &self.disks[id as usize - 1];
+        if disk.is_off() {
+            world.abandon();
+            return false;
+        }
+        begun.unwrap();
+        let (queue, left) = self.open_member(id, &mut alone).unwrap();
+        let life = self.begin(world, alone, queue, left);
+        self.lives[id as usize - 1] = Some(life);
+        true
+    }
+
+    /// The same for a node that runs.
+    pub fn goes_on_alone(&mut self, id: u32) {
+        self.alone = Some(id);
+        let mut life = self.lives[id as usize - 1].take().unwrap();
+        let (groups, log) = (&life.alone.groups, &life.alone.node.log);
+        let term = groups.status(GROUP).unwrap().term;
+        groups.close(GROUP);
+        let copy = life.queue.last_copy(term).unwrap();
+        let found = copy.refound(log, &self.identity(id)).unwrap();
+        log.forget_group(GROUP.0);
+        life.alone.found_now(NEXT, found);
+        let (queue, left) = self.open_member(id, &mut life.alone).unwrap();
+        let life = self.begin(life.world, life.alone, queue, left);
+        self.lives[id as usize - 1] = Some(life);
+    }
+
+    /// After so many calls from now on, the node's disk does nothing any more.
+    pub fn cut_power(&self, id: u32, calls: u64) {
+        self.disks[id as usize - 1].fail_at(calls, Fault::PowerCut);
+    }
+
+    /// The node's disk, as it was.
+    pub fn disk(&self, id: u32) -> FaultyFs {
+        self.disks[id as usize - 1].copy()
+    }
+
+    /// The node, which is down, has this disk.
+    pub fn put_disk(&mut self, id: u32, disk: &FaultyFs) {
+        self.disks[id as usize - 1] = disk.copy();
+    }
+
+    /// The power of a node that did not start is gone; see [`Trio::crash`].
+    pub fn reboot(&mut self, id: u32, seed: u64) {
+        let disk = &mut self.disks[id as usize - 1];
+        *disk = disk.crash(seed);
     }
 
     fn begin(&self, world: Arc<ByHand>, alone: Alone, queue: Arc<Queue>, left: Shared) -> Life {

@@ -84,6 +84,8 @@ impl Work {
                 served.knock();
             }
             match term {
+                // Of what a node has of a queue of this node's own nothing counts that an earlier start has delivered.
+                Some(_) if queue.own_term().is_some_and(|own| !own.is_handed_back) => {}
                 Some(term) if !queue.is_retired() => self.lead(queue, term),
                 _ => self.leads_no_more(queue.id),
             }
