@@ -235,6 +235,7 @@ mod tests {
                 members: vec![HOME],
                 settings: QueueSettings::default(),
                 leader: None,
+                numbers: None,
             })
         }
 

@@ -226,7 +226,7 @@ fn a_consumer_that_is_named_again_before_it_is_answered_is_named_with_the_same_q
         }));
         if questions.len() == 1 {
             handle.lost(leader);
-            handle.tick(&mut orders);
+            handle.tick(|| KEPT_FOR, &mut orders);
         }
     }
     let [question, again] = questions[..] else {
