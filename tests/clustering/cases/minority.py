@@ -20,7 +20,7 @@ def _(t):
     yield
     yield
     t[1].publish("", "q", "2")
-    t[1].silent(6.5, "the confirm")
+    t[1].silent(8, "the confirm")
     yield
     yield
     t[1].confirms(3)
@@ -34,7 +34,7 @@ def _(t):
     yield
     yield
     other.publish("", "q", "2")
-    other.silent(6.5, "the publisher")
+    other.silent(8, "the publisher")
 
 
 @case("what a consumer held is acknowledged")
@@ -47,7 +47,7 @@ def _(t):
     yield
     yield
     other.ack(tag)
-    other.silent(6.5, "the consumer")
+    other.silent(8, "the consumer")
     yield
     yield
     other.close_channel()

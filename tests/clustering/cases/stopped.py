@@ -140,7 +140,7 @@ def _(t):
     t[1].consume("q")
     t[1].deliveries(1)
     yield
-    t[1].silent(6.5, "the consumer")
+    t[1].silent(8, "the consumer")
     yield
     t[1].close_channel()
     t[2].until("q", 2)
