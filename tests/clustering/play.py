@@ -59,14 +59,18 @@ class Client(Stage):
         named = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
         return self.queue(name, arguments=QUORUM | named, note=note, **(flags or {}))
 
-    def connects(self) -> None:
-        """Notes whether a client is let in."""
-        try:
-            self.ready()
-            self.note("connected")
-        except (OSError, Closed):
-            self.note("not connected")
-            self.peer.hang_up()
+    def connects(self, eventually: bool = False) -> None:
+        """Notes whether a client is let in, now or at last."""
+        deadline = time.monotonic() + (self.play.deadline_seconds if eventually else 0)
+        while True:
+            try:
+                self.ready()
+                return self.note("connected")
+            except (OSError, Closed):
+                self.peer.hang_up()
+            if time.monotonic() > deadline:
+                return self.note("not connected")
+            time.sleep(0.05)
 
     def silent(self, seconds: float, what: str) -> None:
         """Notes what comes unasked within this time: silence, where nothing is expected."""

@@ -20,7 +20,7 @@ def _(t):
     t.tool(1, "rabbitmqctl list_queues -p ~ name members online state", until="online")
     assert "\tnode3" not in t.tool(1, "rabbitmqctl list_queues -p ~ name leader", note=False)
     yield
-    t.client(3, "c").connects()
+    t.client(3, "c").connects(eventually=True)
     t[1].close_channel()
     t[3].until("q", 2)
 
