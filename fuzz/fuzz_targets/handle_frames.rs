@@ -5,7 +5,7 @@
 #![no_main]
 
 use broker::groups::handle::{
-    Budget, Frame, Handle, Orders, Parts, Reading, Requests, Sessions, ToLeader, ToNode, deliver,
+    Budget, Frame, Handle, Orders, Parts, Reading, Requests, Sessions, ToLeader, ToNode, deliver, keeps_for,
 };
 use broker::groups::{Ends, Outlet, Receipt, Reply};
 use broker::{Answer, ChannelId, Disposal, Event, Outbox, QueueQuestion};
@@ -214,7 +214,7 @@ impl Clients {
         self.leader.said.term += u64::from(which & 1);
         for _ in 0..2 {
             let mut orders = Orders::default();
-            self.handle.tick(&mut orders);
+            self.handle.tick(|| keeps_for(None), &mut orders);
             self.obey(orders);
         }
         self.open(source);
@@ -259,7 +259,7 @@ impl Clients {
             8 => {
                 for _ in 0..which % 64 {
                     let mut orders = Orders::default();
-                    self.handle.tick(&mut orders);
+                    self.handle.tick(|| keeps_for(None), &mut orders);
                     self.obey(orders);
                 }
             }
@@ -462,7 +462,7 @@ impl Queue {
             0 => {
                 for _ in 0..which >> 1 {
                     let mut requests = Requests::new();
-                    self.sessions.tick(&mut requests);
+                    self.sessions.tick(|| keeps_for(None), &mut requests);
                     self.turn(requests);
                 }
             }
