@@ -27,8 +27,8 @@ pub struct Queue {
     pub founders: Arc<[NodeId]>,
     /// Who has had a copy of it since. Founders that are not named are members, too.
     pub changed: Arc<[Member]>,
-    /// So often it has been founded anew with one node's copy alone ([`crate::Request::RefoundQueue`]). Its members of before have
-    /// no part in it.
+    /// So often it has been founded anew with one node's copy alone ([`crate::Request::RefoundQueue`]). Its members of before
+    /// have no part in it.
     pub generation: u16,
     /// Is deleted when its last consumer is gone.
     pub auto_delete: bool,

@@ -394,8 +394,8 @@ fn alone(call: &Call<'_>, queue: &QueueView) -> Reply {
     }))
 }
 
-/// The queue goes on with the copy of the node that the body names, or of this one, alone. `force` in it overrules everything but that
-/// there is no copy.
+/// The queue goes on with the copy of the node that the body names, or of this one, alone. `force` in it overrules everything
+/// but that there is no copy.
 fn force(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let body = call.json()?;
