@@ -29,6 +29,8 @@ pub const ROUTES: &[Route] = &[
 struct MemberCopy {
     node: String,
     leads: bool,
+    /// Of whom it hears that it leads.
+    leader: Option<String>,
     votes: bool,
     /// The last entry of its log.
     last_term: u64,
@@ -44,6 +46,7 @@ impl MemberCopy {
         json!({
             "node": self.node,
             "leads": self.leads,
+            "leader": self.leader,
             "votes": self.votes,
             "last_term": self.last_term,
             "last_index": self.last_index,
@@ -57,6 +60,7 @@ impl MemberCopy {
         Some(Self {
             node: told["node"].as_str()?.to_owned(),
             leads: told["leads"].as_bool()?,
+            leader: told["leader"].as_str().map(str::to_owned),
             votes: told["votes"].as_bool()?,
             last_term: told["last_term"].as_u64()?,
             last_index: told["last_index"].as_u64()?,
@@ -106,9 +110,11 @@ impl Standing {
         }
     }
 
+    /// Who leads, by itself or by what its followers hear: its own node may be too busy to answer.
     fn leader(&self) -> Option<&str> {
-        let mut leaders = self.copies.iter().filter(|copy| copy.leads);
-        leaders.next().map(|copy| copy.node.as_str())
+        let leads = self.copies.iter().find(|copy| copy.leads);
+        let heard = || self.copies.iter().find_map(|copy| copy.leader.as_deref());
+        leads.map(|copy| copy.node.as_str()).or_else(heard)
     }
 
     fn needed(&self) -> usize {
@@ -283,6 +289,7 @@ fn own(call: &Call<'_>, queue: &QueueView) -> Option<MemberCopy> {
     Some(MemberCopy {
         node: call.api.options.node.clone(),
         leads: own.leads,
+        leader: standing.leader.map(|node| call.view.node_name(node).to_owned()),
         votes: own.votes,
         last_term: own.last_term,
         last_index: own.last,
@@ -295,7 +302,7 @@ fn own(call: &Call<'_>, queue: &QueueView) -> Option<MemberCopy> {
 
 fn standing(call: &Call<'_>, queue: &QueueView) -> Standing {
     let path = format!(
-        "/leveret/availability/queues/{}/{}",
+        "/api/leveret/availability/queues/{}/{}",
         encode(queue.vhost.as_bytes()),
         encode(queue.name.as_bytes())
     );
@@ -387,8 +394,8 @@ fn alone(call: &Call<'_>, queue: &QueueView) -> Reply {
     }))
 }
 
-/// The queue goes on with the copy of the node that the body names, or of this one, alone. `force` in it overrules everything but that
-/// there is no copy.
+/// The queue goes on with the copy of the node that the body names, or of this one, alone. `force` in it overrules everything
+/// but that there is no copy.
 fn force(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let body = call.json()?;
@@ -434,6 +441,7 @@ mod tests {
         MemberCopy {
             node: node.into(),
             leads: false,
+            leader: None,
             votes: voters.contains(&node),
             last_term: has.0,
             last_index: has.1,
@@ -485,6 +493,14 @@ mod tests {
         led.copies[1].leads = true;
         assert_eq!(led.state(), State::Available);
         assert!(led.refuses("a", false).unwrap().contains("b"));
+        led.copies.remove(1);
+        assert_eq!(led.state(), State::NoMajority);
+        led.copies[0].leader = Some("b".into());
+        assert_eq!(
+            led.state(),
+            State::Available,
+            "it hears of a leader that does not answer"
+        );
         let of_two = standing(vec![copy("a", (3, 9), 9, &["a", "b"])]);
         assert!(of_two.loses(&of_two.copies[0]).starts_with("Nothing is lost"));
     }

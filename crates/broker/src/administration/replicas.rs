@@ -175,7 +175,8 @@ impl Administrator<'_> {
         self.change(Request::ChangeMember { id, node, is_member })
     }
 
-    /// The queue goes on with this node's copy alone, since its majority is lost for good: what the others had beyond that is lost.
+    /// The queue goes on with this node's copy alone, since its majority is lost for good: what the others had beyond that is
+    /// lost.
     ///
     /// # Errors
     /// The node has no copy of the queue, or the queue is not as it was looked at.

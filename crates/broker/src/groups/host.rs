@@ -126,7 +126,8 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
-    /// What its contents are made of beside entries, and up to where these are known to be committed; `None` if that is not whole.
+    /// What its contents are made of beside entries, and up to where these are known to be committed; `None` if that is not
+    /// whole.
     pub(super) fn kept(&self) -> Option<(Kept, Mark)> {
         let journal = match &self.state {
             State::Turned(host) => &host.journal,

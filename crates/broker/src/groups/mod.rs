@@ -29,9 +29,9 @@
 //!
 //! A member has a journal of its own beside its group's entries: checkpoints, where its message store has moved bytes, and how
 //! far it has come. Its store reads and writes segments on the pager's threads, as that of a queue of this node does.
-//! A queue of this node becomes a group's, and this node's again, by `handover` and `back`; a group whose majority is lost goes on
-//! as another one by `refounding`.
-//! To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`, `starting`.
+//! A queue of this node becomes a group's, and this node's again, by `handover` and `back`; a group whose majority is lost goes
+//! on as another one by `refounding`. To read: `journal` and `host`, then `member_record`, `member_journal`, `replay`, `start`,
+//! `starting`.
 
 pub mod alone;
 mod back;

@@ -1,9 +1,9 @@
 //! A group whose majority is lost for good goes on as another one, which begins with what this node has of it and has this node's
 //! member alone. See decision note 60.
 //!
-//! Entries keep their indices, so that contents and bodies that name them lie where they lay; what changed the members is left out.
-//! Everything is taken over that stands in the log, whether or not it is known to be committed: the majority that is lost may have
-//! confirmed it. The new group counts once its last record is in the log, which says which life of the node's it is
+//! Entries keep their indices, so that contents and bodies that name them lie where they lay; what changed the members is left
+//! out. Everything is taken over that stands in the log, whether or not it is known to be committed: the majority that is lost
+//! may have confirmed it. The new group counts once its last record is in the log, which says which life of the node's it is
 //! ([`Found::is_on_record`]): what stands before that alone is void, and the old one is forgotten behind it.
 
 use super::hosted::Hosted;
@@ -36,8 +36,8 @@ pub struct LastCopy {
 }
 
 /// At a start: what counts of what the log has of this group, which is the last one of several that followed each other with what
-/// this node had. If a crash came before the last step was written down whole, it is written now, and the copy is returned that it
-/// was made of. What is left in `of_all` is over.
+/// this node had. If a crash came before the last step was written down whole, it is written now, and the copy is returned that
+/// it was made of. What is left in `of_all` is over.
 ///
 /// # Errors
 /// What this node had is damaged: the log keeps it as it is.

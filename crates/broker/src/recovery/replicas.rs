@@ -152,9 +152,9 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
     found.into_keys().for_each(|group| forget(topology, group));
 }
 
-/// What counts of what the log has of the groups that a queue is and was: what it has of the present one. If the queue goes on with
-/// what this node has of an earlier one, and a crash came before that was written down whole, it is written down now. All others are
-/// forgotten.
+/// What counts of what the log has of the groups that a queue is and was: what it has of the present one. If the queue goes on
+/// with what this node has of an earlier one, and a crash came before that was written down whole, it is written down now. All
+/// others are forgotten.
 ///
 /// # Errors
 /// The queue goes on with this node's copy, which is damaged: that is kept in the log as it is.

@@ -7,7 +7,7 @@ use crate::queues::{
     Follower, Handle, Queue, QueueJournal, QueueType, Replica, Shared, group_of, queue_type,
 };
 use catalog::Member;
-use cluster::{MemberId, Membership, NodeId, Step};
+use cluster::{MemberId, Membership, NodeId, Status, Step};
 use model::{QueueId, QueueSettings};
 use queue::Request;
 use queue::fifo::Classic;
@@ -26,11 +26,22 @@ pub(crate) fn member_id(member: Member) -> Option<MemberId> {
     })
 }
 
+/// These members; but where one is to take the place of the only one that votes, that stays for as long as it is: nobody else
+/// has what it has.
+fn having_the_only_voter(wanted: &[MemberId], members: &Membership) -> Vec<MemberId> {
+    let stays = |new: &MemberId| match members.voters[..] {
+        [only] if only.node == new.node => only,
+        _ => *new,
+    };
+    wanted.iter().map(stays).collect()
+}
+
 /// What is to be changed in a group so that these are its members, each of it one change, of which any may be impossible
 /// just now. New members have everything before others go, so that there are never fewer copies than there are to be; but one
 /// whose node cannot be reached helps nobody, and of one node there is never more than one: where one takes the place of an
 /// earlier one of its node, that goes first, and nobody else goes before the new one has everything.
 fn steps_to(wanted: &[MemberId], members: &Membership, is_reached: impl Fn(NodeId) -> bool) -> Vec<Step> {
+    let wanted = &having_the_only_voter(wanted, members)[..];
     let is_there = |member: &MemberId| members.members().any(|it| it == *member);
     let gone = members.members().filter(|member| !wanted.contains(member));
     let (replaced, gone): (Vec<_>, Vec<_>) =
@@ -216,7 +227,14 @@ impl Topology {
             return true;
         };
         let status = groups.status(group);
-        let is_gone = is_over || status.as_ref().is_none_or(|status| status.is_removed);
+        // Who was to have a copy, and is to have none before anybody has told it anything, is never told that it has none. Founders
+        // are asked for their votes.
+        let has_nothing = |status: &Status| {
+            let is_founder = status.members.members().any(|member| member == status.me);
+            status.term == 0 && status.last == 0 && !is_founder && wanted.is_none()
+        };
+        let is_removed = |status: &Status| status.is_removed || has_nothing(status);
+        let is_gone = is_over || status.as_ref().is_none_or(is_removed);
         let is_wanted = !is_over && wanted.is_some_and(|it| it.life == life);
         // Until the others do without it, it may be the one that has what they lack.
         if is_gone && !is_wanted {
@@ -379,6 +397,21 @@ mod tests {
         ];
         assert_eq!((taken, fewest), (expected.to_vec(), 3));
         assert_eq!(members, of(&wanted));
+    }
+
+    #[test]
+    fn the_only_one_that_votes_is_replaced_once_another_one_does() {
+        let mut members = of(&[id(3, 0)]);
+        members.learners = vec![id(2, 0)];
+        // It was removed and added again before the group knew of it.
+        let (taken, _) = all_steps(&[id(3, 1)], &mut members, &[]);
+        assert_eq!(
+            (taken, &members),
+            (vec![Step::Remove(id(2, 0))], &of(&[id(3, 0)]))
+        );
+        let wanted = [id(3, 1), id(1, 0)];
+        let (_, fewest) = all_steps(&wanted, &mut members, &[]);
+        assert_eq!((fewest, members), (1, of(&[id(1, 0), id(3, 1)])));
     }
 
     #[test]
