@@ -197,6 +197,33 @@ fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_
     );
 }
 
+/// It does not know after a start that its entry is committed; its leader does, from before, and finds everything at rest. The
+/// member stood still, so that what follows comes in one turn.
+#[test]
+fn a_member_that_may_sleep_before_it_has_applied_what_is_committed_hands_the_record_out() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut append = message(MessageType::MsgAppend, 1);
+    let record = Bytes::from_static(b"record");
+    let of_leader = entry(Mark { index: 1, term: 1 }, 0, record.clone()).unwrap();
+    append.set_entries(vec![of_leader].into());
+    tell(&mut groups, append).unwrap();
+    synced_turn(&mut groups);
+    synced_turn(&mut groups);
+    let mut heartbeat = message(MessageType::MsgHeartbeat, 1);
+    heartbeat.commit = 1;
+    tell(&mut groups, heartbeat).unwrap();
+    let mut sleep = message(MessageType::MsgHeartbeat, 1);
+    (sleep.index, sleep.commit) = (1, 1);
+    let mut frame = FrameWriter::new(1);
+    frame.put(&Item::Sleep(GROUP, sleep));
+    let frame = frame.finish();
+    groups.receive(NodeId(2), &frame).unwrap();
+    let committed = synced_turn(&mut groups).committed;
+    assert_eq!(committed.iter().map(|c| &c.record).collect::<Vec<_>>(), [&record]);
+    groups.receive(NodeId(2), &frame).unwrap();
+    assert!(!groups.status(GROUP).unwrap().awake);
+}
+
 /// A lone voter, ticked until it leads.
 fn lone() -> Groups {
     let mut groups = node(&[m(1)]);
