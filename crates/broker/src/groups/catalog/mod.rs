@@ -469,6 +469,7 @@ impl SharedCatalog {
 
     fn grant(&self, question: Question) {
         let (now, mut state) = (self.now(), self.state());
+        let committed = state.committed;
         let Question {
             term,
             node,
@@ -477,7 +478,7 @@ impl SharedCatalog {
         } = question;
         let grants = state.grants.as_mut().filter(|grants| grants.term() == term);
         let Some((least, everywhere)) =
-            grants.and_then(|grants| Some((grants.grant(node, start, now)?, grants.everywhere())))
+            grants.and_then(|grants| Some((grants.grant(node, start, committed, now)?, grants.everywhere())))
         else {
             return;
         };
