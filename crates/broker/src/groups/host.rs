@@ -170,6 +170,11 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// here, so what is ordered afterwards is of another [generation](Self::generation).
     pub fn hear(&mut self, news: Vec<News>) {
         for news in news {
+            // Who leads is so whether there is a machine or not, and clients look for it meanwhile.
+            if let News::Leader(leader) = news {
+                self.leader = leader;
+                continue;
+            }
             let news = self.take_transfer(news);
             self.later.extend(news);
         }
@@ -190,7 +195,6 @@ impl<M: Replicated> ReplicatedHost<M> {
                 News::Leads { term } => self.lead(term),
                 News::Proven { term } => self.proven(term, act),
                 News::Deposed => self.step_down(),
-                News::Leader(leader) => self.leader = leader,
                 News::Members { index, members } => {
                     if let State::Turned(host) = &mut self.state {
                         host.journal.joined(index, members);
@@ -198,7 +202,12 @@ impl<M: Replicated> ReplicatedHost<M> {
                 }
                 News::Checkpoint => self.checkpoint(LogPlace(0), act),
                 News::Reclaim(before) => self.reclaim(before, act),
-                News::Fetch { .. } | News::Lacks(_) | News::Bulk(_) | News::Tick | News::Removed => {}
+                News::Leader(_)
+                | News::Fetch { .. }
+                | News::Lacks(_)
+                | News::Bulk(_)
+                | News::Tick
+                | News::Removed => {}
             }
         }
     }
@@ -214,7 +223,6 @@ impl<M: Replicated> ReplicatedHost<M> {
             {
                 next.journal.followed(&entry)
             }
-            News::Leader(leader) => self.leader = leader,
             News::Members { index, members } => next.journal.joined(index, members),
             News::Committed(_) | News::Leads { .. } => {
                 self.later.push_front(news);
@@ -301,10 +309,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
-    /// Its next machine can't be made: it has none from now on.
+    /// Its next machine can't be made: it has none from now on, and is told no more who leads.
     pub fn stop(&mut self) {
         if let State::Replayed(..) = self.state {
             self.state = State::Stopped;
+            self.leader = None;
             self.transfers.end();
         }
     }

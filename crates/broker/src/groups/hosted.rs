@@ -64,6 +64,7 @@ impl<M: Replicated> Hosted<M> {
             myself: myself.clone(),
             group: host.group(),
             segments: host.segments(),
+            closed: AtomicBool::new(false),
             host: Mutex::new(host),
             groups,
             inbox: Mutex::default(),
@@ -71,7 +72,6 @@ impl<M: Replicated> Hosted<M> {
             replaying: AtomicBool::new(false),
             missing: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
             act,
             turns: OnceLock::new(),
         })
@@ -363,7 +363,9 @@ impl<M: Replicated> Hosted<M> {
             "{group:?}: this node's member is damaged; it votes and leads no more: {error}"
         );
         self.damaged.store(true, Ordering::SeqCst);
-        self.lock().stop();
+        let mut host = self.lock();
+        host.stop();
+        self.free(host);
         self.groups.damaged(group);
     }
 

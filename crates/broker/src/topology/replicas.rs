@@ -159,6 +159,21 @@ impl Topology {
         }
     }
 
+    /// This node's copy can't be made anew of what it has: it takes part in nothing any more, as one that was found so at a start.
+    pub(crate) fn copy_is_damaged(&self, id: QueueId) {
+        let is_damaged = |queue: &mut Arc<Queue>| queue.replica().is_some_and(Replica::is_damaged);
+        let mut copy = None;
+        self.registry.change(id, |shared| {
+            copy = shared.replica.take_if(is_damaged);
+            let life = copy.as_ref().and_then(|queue| queue.replica()).map(Replica::life);
+            shared.damaged = life.or(shared.damaged);
+        });
+        if let Some(queue) = copy {
+            queue.retire();
+        }
+        self.is_unsettled(id);
+    }
+
     /// The next tick looks at it.
     pub(super) fn is_unsettled(&self, queue: QueueId) {
         self.unsettled().insert(queue);

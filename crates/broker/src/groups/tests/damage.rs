@@ -69,6 +69,7 @@ fn a_member_that_cannot_be_made_anew_stops_leading_and_voting_and_says_so() {
     trio.ticks(5);
     assert_eq!(*seen.0.lock().unwrap(), [GROUP]);
     assert!(trio.queue(sick).is_damaged());
+    assert_eq!(trio.queue(sick).leader(), None, "nobody tells it any more");
     assert!(trio.groups(sick).status(GROUP).is_none(), "it votes no more");
     let next = trio.renounce(sick);
     let leader = trio.leader_of(&others(sick));
