@@ -145,7 +145,17 @@ impl Observer for Broker {
         }
     }
 
-    fn observe(&self, _: Event) {}
+    fn observe(&self, event: Event) {
+        if let Event::Unknown {
+            group,
+            to: Some(member),
+            ..
+        } = event
+            && let Some(queue) = queue_of(group)
+        {
+            self.topology().copy_is_awaited(queue, member.life);
+        }
+    }
 }
 
 impl Follower for CatalogFollower {

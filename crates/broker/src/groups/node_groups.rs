@@ -238,6 +238,11 @@ impl NodeGroups {
         self.with(|state| state.groups.begin(group, is_first));
     }
 
+    /// See [`Groups::ask_after_itself`].
+    pub fn ask_after_itself(&self, group: GroupId, me: MemberId, nodes: &[NodeId]) {
+        self.with(|state| state.groups.ask_after_itself(group, me, nodes));
+    }
+
     /// The link to a peer is down.
     pub fn suspect(&self, peer: NodeId) {
         self.bring(Mail::Suspect(peer));

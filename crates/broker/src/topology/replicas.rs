@@ -174,6 +174,22 @@ impl Topology {
         self.is_unsettled(id);
     }
 
+    /// The queue's group speaks to the member of this life that this node is to have and has not: so it does without an earlier
+    /// one, of which what this node has can't be read. Before that it might have been the only copy.
+    pub(crate) fn copy_is_awaited(&self, id: QueueId, life: u32) {
+        let Some(Handle::Shared(shared)) = self.registry.get(id) else {
+            return;
+        };
+        let is_wanted = shared
+            .known
+            .member(self.own_node())
+            .is_some_and(|it| it.life == life);
+        if is_wanted && shared.damaged.is_some_and(|damaged| damaged != life) {
+            self.registry.change(id, |shared| shared.damaged = None);
+            self.is_unsettled(id);
+        }
+    }
+
     /// The next tick looks at it.
     pub(super) fn is_unsettled(&self, queue: QueueId) {
         self.unsettled().insert(queue);
@@ -192,6 +208,15 @@ impl Topology {
         self.unsettled().extend(left);
     }
 
+    /// Has those who are to be members say what they know of this one.
+    fn ask_after(&self, shared: &Shared, me: MemberId) {
+        let members = shared.known.members().filter_map(member_id).map(|it| it.node);
+        let others: Vec<NodeId> = members.filter(|node| *node != me.node).collect();
+        if let Some(groups) = self.groups() {
+            groups.ask_after_itself(group_of(shared.known.id), me, &others);
+        }
+    }
+
     /// Does what this node can do now for a queue to have the members that it is to have. True if nothing is left to do here.
     fn is_settled(&self, id: QueueId) -> bool {
         let (Some(Handle::Shared(shared)), Some(groups)) = (self.registry.get(id), self.groups()) else {
@@ -199,10 +224,20 @@ impl Topology {
         };
         let wanted = shared.known.member(self.own_node());
         let Some(queue) = &shared.replica else {
-            if let Some(wanted) = wanted.filter(|it| shared.damaged != Some(it.life)) {
-                self.begin_copy(&shared, wanted.life);
-            }
-            return true;
+            return match (wanted, shared.damaged) {
+                (None, _) => true,
+                (Some(wanted), None) => {
+                    self.begin_copy(&shared, wanted.life);
+                    true
+                }
+                (Some(wanted), Some(damaged)) if wanted.life == damaged => true,
+                // Until the others do without the one that can't be read, it may be the only one.
+                (Some(wanted), Some(_)) => {
+                    let me = member_id(wanted);
+                    me.into_iter().for_each(|me| self.ask_after(&shared, me));
+                    false
+                }
+            };
         };
         let life = queue.replica().map(Replica::life);
         let status = groups.status(group_of(id));

@@ -7,7 +7,7 @@
 use super::Groups;
 use crate::frame::{Gone, Item};
 use crate::group::Event;
-use crate::identity::{GroupId, NodeId};
+use crate::identity::{GroupId, MemberId, NodeId};
 
 /// So many deleted groups are remembered, the latest ones. Of others the host is asked.
 const REMEMBERED: usize = 1 << 16;
@@ -38,13 +38,14 @@ impl Groups {
         }
     }
 
-    /// A peer speaks of a group that isn't open here, as its member of this number.
-    pub(super) fn unknown(&mut self, group: GroupId, node: NodeId, speaker: u64) {
+    /// A peer speaks of a group that isn't open here, as its member of this number, perhaps to one of this node's.
+    pub(super) fn unknown(&mut self, group: GroupId, node: NodeId, speaker: u64, to: Option<MemberId>) {
+        let to = to.filter(|member| member.node == self.node);
         if self.gone.contains(&group) {
             self.say_gone(group, node, speaker, Gone::Group);
-        } else if self.strangers.insert((group, node)) {
+        } else if self.strangers.insert((group, node, to)) {
             // It may be about to be opened: its leader says again what it said.
-            self.out.events.push(Event::Unknown { group, node });
+            self.out.events.push(Event::Unknown { group, node, to });
         }
     }
 
@@ -107,8 +108,8 @@ mod tests {
         trial.ticks(100);
         let (group, by) = (GROUP, NodeId(2));
         assert!(trial.has(&Event::Gone { group, by }));
-        let node = NodeId(3);
-        assert!(trial.has(&Event::Unknown { group, node }));
+        let unknown = |event: &Event| matches!(event, Event::Unknown { node: NodeId(3), .. });
+        assert!(trial.events.iter().any(|(_, event)| unknown(event)));
         assert!(trial.is_asleep());
         let said = trial.said.len();
         trial.ticks(100);
