@@ -8,6 +8,7 @@ use super::node_groups::NodeGroups;
 use super::replay::Replay;
 use super::replicated::Replicated;
 use super::transfer::{Next, Transfers, part};
+use crate::node::closed::Closed;
 use crate::node::host::Host;
 use cluster::{Committed, GroupId, Mark, MemberId};
 use model::{Index, Journaled, Mutant, Timestamp};
@@ -25,6 +26,8 @@ pub struct ReplicatedHost<M: Replicated> {
     pub(super) settings: M::Settings,
     pub(super) group: GroupId,
     segments: JournalId,
+    /// Whether the group is open here no more.
+    closed: Closed,
     pub(super) state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
@@ -57,10 +60,12 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// The host of a machine that has applied everything up to `applied`, and follows.
     pub fn new(settings: M::Settings, machine: M, own: MemberJournal, applied: Mark) -> Self {
         let (group, groups, segments) = (own.group(), own.groups().clone(), own.segments());
+        let closed = own.closed().clone();
         Self {
             settings,
             group,
             segments,
+            closed,
             transfers: Transfers::new(group, groups),
             state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
@@ -80,6 +85,11 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.segments
+    }
+
+    /// Whether the group is open here no more, for whoever closes it: then its member writes nothing.
+    pub fn closed(&self) -> &Closed {
+        &self.closed
     }
 
     /// The groups of the node.

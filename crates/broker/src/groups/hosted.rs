@@ -8,6 +8,7 @@ use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::replicated::Replicated;
 use super::transfer::{Order, Written, read_entries, without_places};
+use crate::node::closed::Closed;
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
@@ -52,7 +53,7 @@ pub struct Hosted<M: Replicated> {
     /// What that is made of is damaged: there is none any more.
     damaged: AtomicBool,
     /// The group is open here no more.
-    closed: AtomicBool,
+    closed: Closed,
     act: Act<M::Effect>,
     turns: OnceLock<Arc<dyn Turns<M>>>,
 }
@@ -64,7 +65,7 @@ impl<M: Replicated> Hosted<M> {
             myself: myself.clone(),
             group: host.group(),
             segments: host.segments(),
-            closed: AtomicBool::new(false),
+            closed: host.closed().clone(),
             host: Mutex::new(host),
             groups,
             inbox: Mutex::default(),
@@ -276,7 +277,7 @@ impl<M: Replicated> Hosted<M> {
     /// What became of an order of the store of an earlier machine is of no use: what was written for it is freed.
     fn answer(&self, files: &StoreFiles, generation: u64, request: store::Request) {
         let mut host = self.lock();
-        let closed = self.closed.load(Ordering::SeqCst);
+        let closed = self.closed.is_closed();
         if host.generation() != generation || host.machine().is_none() || closed {
             drop(host);
             if let store::Request::FinishStore { pieces, .. } = request {
@@ -371,7 +372,7 @@ impl<M: Replicated> Hosted<M> {
 
     /// Reads its next machine from the log, on a thread that may wait for the disk.
     fn replay(&self, host: &ReplicatedHost<M>) {
-        let Some(replay) = host.replay().filter(|_| !self.closed.load(Ordering::SeqCst)) else {
+        let Some(replay) = host.replay().filter(|_| !self.closed.is_closed()) else {
             return;
         };
         let Some(hosted) = self.myself.upgrade() else {
@@ -383,6 +384,9 @@ impl<M: Replicated> Hosted<M> {
         self.groups.node().pager.read(move |files| {
             let made = replay.run(&files.log);
             hosted.replaying.store(false, Ordering::SeqCst);
+            if hosted.closed.is_closed() {
+                return;
+            }
             match made {
                 Ok(machine) => {
                     hosted.missing.store(false, Ordering::SeqCst);
@@ -413,7 +417,7 @@ impl<M: Replicated> Member for Hosted<M> {
     }
 
     fn closed(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.closed.close();
     }
 }
 
@@ -479,7 +483,7 @@ impl<M: Replicated> Paged for MemberStore<M> {
     }
 
     fn is_retired(&self) -> bool {
-        self.hosted.closed.load(Ordering::SeqCst)
+        self.hosted.closed.is_closed()
     }
 
     fn answer(&self, files: &StoreFiles, request: store::Request) {

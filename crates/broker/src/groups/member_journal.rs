@@ -6,6 +6,7 @@
 
 use super::member_record::{Head, Remembered, encode_spares};
 use super::node_groups::NodeGroups;
+use crate::node::closed::Closed;
 use crate::node::journal::NodeLog;
 use crate::node::promise::{Batches, Promise};
 use cluster::{GroupId, Mark, Membership};
@@ -14,7 +15,7 @@ use queue::store::{LogPlace, Place, Stored};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use storage::{JournalId, Kind, Position, StorageError};
+use storage::{Batch, JournalId, Kind, Position, StorageError};
 
 /// So many bytes of entries are applied before the journal says again how far the contents have come. A start keeps the bodies of
 /// entries in memory that it doesn't know to be committed.
@@ -34,6 +35,8 @@ pub struct MemberJournal {
     group: GroupId,
     kept: Kept,
     members: Memberships,
+    /// Once it is, nothing is written any more: the log has been told to forget the group, or is about to be.
+    closed: Closed,
     /// What was applied since the journal said how far the contents have come, in bytes.
     unsaid: usize,
     /// What was applied since a checkpoint was due, in bytes.
@@ -75,6 +78,7 @@ impl MemberJournal {
             group,
             kept,
             members: since,
+            closed: Closed::default(),
             unsaid: 0,
             applied: 0,
         }
@@ -90,8 +94,15 @@ impl MemberJournal {
         &self.groups
     }
 
-    fn log(&self) -> &Arc<NodeLog> {
-        &self.groups.node().log
+    /// Whether the member is open no more, for whoever closes it.
+    pub fn closed(&self) -> &Closed {
+        &self.closed
+    }
+
+    /// Has the log write this, and keep these promises once it is durable.
+    fn append(&self, promises: impl Iterator<Item = Promise>, fill: impl FnOnce(&mut Batch<'_>)) {
+        let log = &self.groups.node().log;
+        self.closed.unless(|| log.append_with(promises, fill));
     }
 
     /// What the contents are made of beside entries.
@@ -142,7 +153,7 @@ impl MemberJournal {
     fn know(&mut self, at: Mark, promises: impl Iterator<Item = Promise>) {
         self.unsaid = 0;
         let (head, journal) = (self.head(at), member_journal(self.group));
-        self.log().append_with(promises, |batch| {
+        self.append(promises, |batch| {
             batch.record(journal, |out| head.encode(Remembered::Known, out));
         });
     }
@@ -150,7 +161,7 @@ impl MemberJournal {
     /// Remembers what the store has to say.
     pub fn remember(&mut self, at: Mark, records: Vec<Vec<u8>>) {
         let (head, journal) = (self.head(at), member_journal(self.group));
-        self.log().append_with(std::iter::empty(), |batch| {
+        self.append(std::iter::empty(), |batch| {
             for record in &records {
                 batch.record(journal, |out| head.encode(Remembered::Store(record), out));
             }
@@ -162,7 +173,7 @@ impl MemberJournal {
     pub fn spare(&mut self, at: Mark, spares: Vec<Stored>) {
         let (head, journal) = (self.head(at), member_journal(self.group));
         let bytes = encode_spares(&spares);
-        self.log().append_with(std::iter::empty(), |batch| {
+        self.append(std::iter::empty(), |batch| {
             batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
         });
         self.kept.spares.extend(spares);
@@ -208,7 +219,7 @@ impl MemberJournal {
         });
         let promise = Promise::Batch(written, at.index);
         let mut position = Position(0);
-        self.log().append_with(std::iter::once(promise), |batch| {
+        self.append(std::iter::once(promise), |batch| {
             // What each checkpoint repeats stands before it.
             let first = life.map(Remembered::Life).into_iter();
             let first = first

@@ -310,9 +310,13 @@ impl Topology {
         if let Some(remote) = &shared.remote {
             remote.deleted(shared.known.id);
         }
-        if let Some((queue, groups)) = shared.replica.as_ref().zip(self.groups()) {
+        let Some(groups) = self.groups() else { return };
+        let group = group_of(shared.known.id);
+        if let Some(queue) = &shared.replica {
             queue.retire();
-            handover::forget(groups, group_of(queue.id), Some(queue.segments()));
+            handover::forget(groups, group, Some(queue.segments()));
+        } else if shared.damaged.is_some() {
+            handover::forget(groups, group, Some(member_journal(group)));
         }
     }
 

@@ -83,6 +83,21 @@ fn a_member_that_cannot_be_made_anew_stops_leading_and_voting_and_says_so() {
 }
 
 #[test]
+fn a_member_that_is_closed_writes_nothing_behind_what_the_log_has_forgotten() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=20);
+    let gone = others(leader)[0];
+    trio.tell_commits();
+    handover::forget(trio.groups(gone), GROUP, Some(member_journal(GROUP)));
+    // Whoever turned it before goes on with it.
+    trio.checkpoint(gone);
+    trio.settle();
+    trio.crash(gone, 1);
+    assert!(!trio.finds_contents(gone));
+}
+
+#[test]
 fn a_member_that_is_forgotten_leaves_no_segments_whatever_its_store_still_does() {
     let trio = Trio::deep();
     let leader = trio.leader();
