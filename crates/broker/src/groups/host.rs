@@ -21,6 +21,9 @@ use storage::{JournalId, Position};
 /// The time that a machine is given with what its own disk asks or answers, if it follows: nothing is due by it.
 const NO_TIME: Timestamp = Timestamp(0);
 
+/// So many bytes of records wait in memory for the next machine. What there is beyond is in the log, as what came before is.
+const LATER_BYTES: usize = 16 << 20;
+
 /// A machine of which this node has a copy.
 pub struct ReplicatedHost<M: Replicated> {
     pub(super) settings: M::Settings,
@@ -31,6 +34,8 @@ pub struct ReplicatedHost<M: Replicated> {
     pub(super) state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
+    /// Bytes of records that it was told since it had a machine.
+    heard: usize,
     leader: Option<MemberId>,
     /// How many machines there were before this one.
     pub(super) generation: u64,
@@ -69,6 +74,7 @@ impl<M: Replicated> ReplicatedHost<M> {
             transfers: Transfers::new(group, groups),
             state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
+            heard: 0,
             leader: None,
             generation: 0,
             memory: None,
@@ -180,6 +186,9 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// here, so what is ordered afterwards is of another [generation](Self::generation).
     pub fn hear(&mut self, news: Vec<News>) {
         for news in news {
+            if let News::Committed(entry) = &news {
+                self.heard += entry.record.len();
+            }
             // Who leads is so whether there is a machine or not, and clients look for it meanwhile.
             if let News::Leader(leader) = news {
                 self.leader = leader;
@@ -187,6 +196,37 @@ impl<M: Replicated> ReplicatedHost<M> {
             }
             let news = self.take_transfer(news);
             self.later.extend(news);
+        }
+        self.leave_to_replay();
+    }
+
+    /// Bytes of records that wait to be taken.
+    #[cfg(test)]
+    pub fn waiting_bytes(&self) -> usize {
+        let bytes = |news: &News| match news {
+            News::Committed(entry) => entry.record.len(),
+            _ => 0,
+        };
+        self.later.iter().map(bytes).sum()
+    }
+
+    /// If much waits for the next machine, it is to be made with that.
+    fn leave_to_replay(&mut self) {
+        let State::Replayed(journal, _) = &mut self.state else {
+            return;
+        };
+        if self.heard < LATER_BYTES {
+            return;
+        }
+        self.heard = 0;
+        while let Some(news) = self.later.pop_front() {
+            match news {
+                News::Committed(entry) => journal.followed(&entry),
+                News::Members { index, members } => journal.joined(index, members),
+                // Whoever wants one asks again.
+                News::Checkpoint | News::Reclaim(_) | News::Tick => {}
+                other => return self.later.push_front(other),
+            }
         }
     }
 
@@ -311,6 +351,7 @@ impl<M: Replicated> ReplicatedHost<M> {
             State::Turned(host) => {
                 let (_, journal, places) = part(host);
                 self.generation += 1;
+                self.heard = 0;
                 self.state = State::Replayed(journal, places);
                 // What was under way is not answered to the next machine: it begins anew.
                 self.transfers.end();
@@ -338,11 +379,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         Some(replay.within(self.memory))
     }
 
-    /// Here is the next machine; then it takes what it was told meanwhile. What its predecessor had in segments and it has not,
-    /// is needed no more.
-    pub fn replayed(&mut self, machine: M, act: &mut dyn FnMut(M::Effect)) {
+    /// Here is the next machine, made up to an entry; then it takes what it was told meanwhile. What its predecessor had in
+    /// segments and it has not, is needed no more. If it is to have more by now, another one is made.
+    pub fn replayed(&mut self, machine: M, to: Index, act: &mut dyn FnMut(M::Effect)) {
         match mem::replace(&mut self.state, State::Stopped) {
-            State::Replayed(mut journal, mut places) => {
+            State::Replayed(mut journal, mut places) if journal.applied() == to => {
                 let needed: HashSet<Place> = machine.places().into_iter().collect();
                 places.retain(|place| !needed.contains(place));
                 if !places.is_empty() {

@@ -35,6 +35,27 @@ pub trait Turns<M: Replicated>: Send + Sync {
     fn released(&self);
 }
 
+/// If what a machine is made of can't be read for so long, it counts as damaged, whatever the disk says. In milliseconds.
+const UNREADABLE_MS: u64 = 60_000;
+
+/// How it failed to make the next machine.
+#[derive(Default)]
+struct Failing {
+    /// What it is made of was not there.
+    missing: bool,
+    /// Since when, in milliseconds of the node's clock, if it did.
+    since_ms: Option<u64>,
+}
+
+impl Failing {
+    /// It did once more. Whether what it is made of counts as damaged.
+    fn again(&mut self, error: &StorageError, now_ms: u64) -> bool {
+        let since = *self.since_ms.get_or_insert(now_ms);
+        let is_missing = error.is_damage() && std::mem::replace(&mut self.missing, true);
+        is_missing || matches!(error, StorageError::Corrupt { .. }) || now_ms >= since + UNREADABLE_MS
+    }
+}
+
 /// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
 /// before its owner has told it which nodes to hear ([`queue::Request::AwaitNodes`]).
 pub struct Hosted<M: Replicated> {
@@ -48,8 +69,8 @@ pub struct Hosted<M: Replicated> {
     mail: AtomicBool,
     /// Its next machine is being made.
     replaying: AtomicBool,
-    /// What that is made of was not there, the last time.
-    missing: AtomicBool,
+    /// How it failed.
+    failing: Mutex<Failing>,
     /// What that is made of is damaged: there is none any more.
     damaged: AtomicBool,
     /// The group is open here no more.
@@ -71,7 +92,7 @@ impl<M: Replicated> Hosted<M> {
             inbox: Mutex::default(),
             mail: AtomicBool::new(false),
             replaying: AtomicBool::new(false),
-            missing: AtomicBool::new(false),
+            failing: Mutex::default(),
             damaged: AtomicBool::new(false),
             act,
             turns: OnceLock::new(),
@@ -306,6 +327,12 @@ impl<M: Replicated> Hosted<M> {
         self.with(|host| host.applied())
     }
 
+    /// Bytes of records that wait for its next machine.
+    #[cfg(test)]
+    pub fn waiting_bytes(&self) -> usize {
+        self.with(ReplicatedHost::waiting_bytes)
+    }
+
     /// Looks at the machine between two turns; `None` while its next one is being made.
     pub fn inspect<T>(&self, look: impl FnOnce(&M) -> T) -> Option<T> {
         self.with(|host| host.machine().map(look))
@@ -347,13 +374,16 @@ impl<M: Replicated> Hosted<M> {
         self.damaged.load(Ordering::SeqCst)
     }
 
-    /// Its next machine could not be made. What is damaged stays so, and what is missing twice; of everything else the next news
-    /// try again.
+    fn failing(&self) -> MutexGuard<'_, Failing> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its next machine could not be made. What is damaged stays so, what is missing twice, and what can't be read for
+    /// [`UNREADABLE_MS`]; of everything else the next news try again.
     fn failed(&self, error: &StorageError) {
         let group = self.group;
-        let is_sure = matches!(error, StorageError::Corrupt { .. });
-        let is_missing = error.is_damage();
-        if !(is_sure || is_missing && self.missing.swap(true, Ordering::SeqCst)) {
+        let now_ms = self.groups.node().world.elapsed().as_millis() as u64;
+        if !self.failing().again(error, now_ms) {
             return tracing::warn!(
                 area = "groups",
                 "{group:?}: a queue's copy cannot be read anew: {error}"
@@ -382,6 +412,7 @@ impl<M: Replicated> Hosted<M> {
             return;
         }
         self.groups.node().pager.read(move |files| {
+            let to = replay.to();
             let made = replay.run(&files.log);
             hosted.replaying.store(false, Ordering::SeqCst);
             if hosted.closed.is_closed() {
@@ -389,10 +420,11 @@ impl<M: Replicated> Hosted<M> {
             }
             match made {
                 Ok(machine) => {
-                    hosted.missing.store(false, Ordering::SeqCst);
+                    *hosted.failing() = Failing::default();
                     let mut host = hosted.lock();
                     let generation = host.generation();
-                    host.replayed(machine, &mut |effect| hosted.carry_out(generation, effect));
+                    host.replayed(machine, to, &mut |effect| hosted.carry_out(generation, effect));
+                    hosted.replay(&host);
                     hosted.free(host);
                 }
                 Err(error) => hosted.failed(&error),
@@ -488,5 +520,29 @@ impl<M: Replicated> Paged for MemberStore<M> {
 
     fn answer(&self, files: &StoreFiles, request: store::Request) {
         self.hosted.answer(files, self.generation, request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_twice_or_cannot_be_read_for_a_minute_counts_as_damaged() {
+        let unreadable = || StorageError::Io {
+            action: "read",
+            path: "log".into(),
+            source: Arc::new(std::io::Error::from_raw_os_error(5)),
+        };
+        let missing = || StorageError::Gone { what: String::new() };
+        let mut failing = Failing::default();
+        assert!(!failing.again(&unreadable(), 1_000));
+        assert!(!failing.again(&missing(), 2_000));
+        assert!(failing.again(&missing(), 3_000));
+        let mut failing = Failing::default();
+        for now in (1_000..=60_000).step_by(1_000) {
+            assert!(!failing.again(&unreadable(), now));
+        }
+        assert!(failing.again(&unreadable(), 61_000));
     }
 }

@@ -54,6 +54,27 @@ fn a_member_whose_log_is_damaged_at_the_start_comes_back_as_another_one_with_eve
 }
 
 #[test]
+fn while_the_next_machine_is_made_it_is_known_who_leads_and_little_of_what_comes_waits_in_memory() {
+    let mut trio = Trio::deep();
+    let old = trio.leader();
+    trio.publish_each(old, 1..=10);
+    trio.hold(old, Some("page-reader"));
+    let next = others(old)[0];
+    lead(&trio, next);
+    trio.ticks(5);
+    assert_eq!(trio.messages(old), None);
+    assert_eq!(trio.queue(old).leader(), Some(trio.member(next)));
+    trio.body = 1 << 20;
+    trio.publish_each(next, 11..=34);
+    trio.tell_commits();
+    let waiting = trio.queue(old).waiting_bytes();
+    assert!(waiting <= 17 << 20, "{waiting}");
+    trio.hold(old, None);
+    trio.ticks(5);
+    assert_eq!(trio.messages(old), Some(34));
+}
+
+#[test]
 fn a_member_that_cannot_be_made_anew_stops_leading_and_voting_and_says_so() {
     let mut trio = Trio::deep();
     let sick = trio.leader();
