@@ -250,6 +250,10 @@ impl Topology {
             return wanted.is_none();
         }
         let is_wanted = wanted.is_some_and(|it| Some(it.life) == life);
+        if let Some(status) = status.as_ref().filter(|it| !is_wanted && it.leader.is_none()) {
+            // Those whom its member knows may all have left by now.
+            self.ask_after(&shared, status.me);
+        }
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
             return is_wanted;
         };

@@ -126,6 +126,32 @@ mod tests {
         assert_eq!(node.slots.len(), 1);
     }
 
+    /// Whoever began the group has left it, and a later member of the node is to be in it.
+    #[test]
+    fn a_member_that_knows_nobody_who_is_left_is_told_by_those_whom_its_host_names_that_it_is_none() {
+        let mut trial = Trial::new(4, 3);
+        trial.led_by(1);
+        let new = Recovered::new_group(m(4), Membership::of(&[m(9)]));
+        trial.node(4).open(GROUP, new).unwrap();
+        trial
+            .node(1)
+            .change(GROUP, &[Step::Learner(member(4, 1))])
+            .unwrap();
+        trial.ticks(100);
+        assert!(!trial.status(4).is_removed);
+        let nodes = [1, 2].map(NodeId);
+        trial.node(4).ask_after_itself(GROUP, m(4), &nodes);
+        trial.ticks(5);
+        assert!(trial.status(4).is_removed);
+        trial.node(4).close(GROUP);
+        trial.settle();
+        trial.events.clear();
+        trial.node(4).ask_after_itself(GROUP, member(4, 1), &nodes);
+        trial.settle();
+        let (group, node, to) = (GROUP, NodeId(1), Some(member(4, 1)));
+        assert!(trial.has(&Event::Unknown { group, node, to }));
+    }
+
     /// Node 3 was removed while it heard nothing.
     fn removed_unheard() -> Trial {
         let mut trial = Trial::new(3, 3);
