@@ -541,7 +541,8 @@ impl SharedCatalog {
         for (number, look) in work.looks {
             let said = look();
             let mut state = self.state();
-            let version = state.version;
+            // It may have seen what somebody tells just now.
+            let version = state.committed;
             state.requests.seen(number, said, version);
             self.called.store(true, Ordering::SeqCst);
         }

@@ -6,6 +6,7 @@ mod damage;
 mod frames;
 mod installs;
 mod seeds;
+mod seen;
 mod storing;
 mod transfer;
 mod trio;
