@@ -503,8 +503,7 @@ impl SharedCatalog {
             self.called.store(false, Ordering::SeqCst);
             self.tell();
             let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
-            let now_us = self.now_us();
-            let now = now_us / 1_000;
+            let now = self.now();
             let mut state = self.state();
             state.led(term, leader, now);
             let reached = state.reached(now);
@@ -514,6 +513,8 @@ impl SharedCatalog {
                 continue;
             }
             let mut state = self.state();
+            // Whoever asked meanwhile asks what is so by now, and the lease may have run out before.
+            let now_us = self.now_us();
             let work = state.work(reached.zip(term), self.me, now_us);
             let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
