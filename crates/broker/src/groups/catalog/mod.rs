@@ -25,6 +25,7 @@ pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
 pub use requests::{Look, Reply, TIMEOUT_MS, nobody_knows, timeout_ms};
 
 use super::hosted::{Act, Hosted};
+use super::membership::peers;
 use super::node_groups::NodeGroups;
 use bytes::Bytes;
 use catalog::shared::{Contents, Happened, Numbered, Sender};
@@ -503,8 +504,10 @@ impl SharedCatalog {
             self.called.store(false, Ordering::SeqCst);
             self.tell();
             let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
+            let joined = self.joined(hosted, term);
             let now = self.now();
             let mut state = self.state();
+            state.peers.extend(joined);
             state.led(term, leader, now);
             let reached = state.reached(now);
             drop(state);
@@ -530,6 +533,20 @@ impl SharedCatalog {
                 return;
             }
         }
+    }
+
+    /// The nodes that the contents know of which this node begins to lead in this term: one that has just joined may have a lease
+    /// from whoever led before, though nobody has told of it here.
+    fn joined(&self, hosted: &Hosted<CatalogMember>, term: Option<u64>) -> Vec<NodeId> {
+        let known = self.state().grants.as_ref().map(Grants::term);
+        if term.is_none() || term == known {
+            return Vec::new();
+        }
+        let joined = hosted.inspect(|machine| {
+            let known = peers(&machine.shared().view());
+            known.into_iter().map(|peer| peer.node).collect()
+        });
+        joined.unwrap_or_default()
     }
 
     fn carry(&self, work: Work) {
