@@ -250,6 +250,7 @@ impl<M: Replicated> ReplicatedHost<M> {
                         host.journal.joined(index, members);
                     }
                 }
+                News::Checkpoint if self.is_letting_go() => {}
                 News::Checkpoint => self.checkpoint(LogPlace(0), act),
                 News::Reclaim(before) => self.reclaim(before, act),
                 News::Leader(_)
@@ -280,6 +281,11 @@ impl<M: Replicated> ReplicatedHost<M> {
             }
             _ => {}
         }
+    }
+
+    /// Whether a checkpoint is written, and the group has not heard of it: who needs one asks again if that is not late enough.
+    fn is_letting_go(&self) -> bool {
+        matches!(&self.state, State::Turned(host) if host.journal.is_letting_go())
     }
 
     /// Has the machine's store move what it needs of the log before this entry, and then the contents written down.

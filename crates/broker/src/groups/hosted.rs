@@ -333,6 +333,12 @@ impl<M: Replicated> Hosted<M> {
         self.with(ReplicatedHost::waiting_bytes)
     }
 
+    /// Where its last checkpoint stands.
+    #[cfg(test)]
+    pub fn checkpoint_position(&self) -> Option<storage::Position> {
+        self.with(|host| host.checkpoint_position())
+    }
+
     /// Looks at the machine between two turns; `None` while its next one is being made.
     pub fn inspect<T>(&self, look: impl FnOnce(&M) -> T) -> Option<T> {
         self.with(|host| host.machine().map(look))

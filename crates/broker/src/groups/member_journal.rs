@@ -14,7 +14,7 @@ use model::{Index, Journaled, Mutant};
 use queue::store::{LogPlace, Place, Stored};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use storage::{Batch, JournalId, Kind, Position, StorageError};
 
 /// So many bytes of entries are applied before the journal says again how far the contents have come. A start keeps the bodies of
@@ -37,6 +37,8 @@ pub struct MemberJournal {
     members: Memberships,
     /// Once it is, nothing is written any more: the log has been told to forget the group, or is about to be.
     closed: Closed,
+    /// The last checkpoint, as long as what is older is not let go of.
+    written: Weak<Written>,
     /// What was applied since the journal said how far the contents have come, in bytes.
     unsaid: usize,
     /// What was applied since a checkpoint was due, in bytes.
@@ -79,6 +81,7 @@ impl MemberJournal {
             kept,
             members: since,
             closed: Closed::default(),
+            written: Weak::new(),
             unsaid: 0,
             applied: 0,
         }
@@ -97,6 +100,11 @@ impl MemberJournal {
     /// Whether the member is open no more, for whoever closes it.
     pub fn closed(&self) -> &Closed {
         &self.closed
+    }
+
+    /// Whether a checkpoint is written of which nobody has heard yet.
+    pub fn is_letting_go(&self) -> bool {
+        self.written.strong_count() > 0
     }
 
     /// Has the log write this, and keep these promises once it is durable.
@@ -209,7 +217,7 @@ impl MemberJournal {
         let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
         let (spares, segments, life) = (self.take_spares(), self.kept.segments, self.kept.life);
         let behind = at.index + 1;
-        let written: Arc<dyn Batches> = Arc::new(Written {
+        let written = Arc::new(Written {
             groups: self.groups.clone(),
             group: self.group,
             below: needed
@@ -217,6 +225,7 @@ impl MemberJournal {
                 .map_or(behind, |place| place.0.min(behind)),
             before,
         });
+        self.written = Arc::downgrade(&written);
         let promise = Promise::Batch(written, at.index);
         let mut position = Position(0);
         self.append(std::iter::once(promise), |batch| {

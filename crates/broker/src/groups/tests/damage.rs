@@ -4,7 +4,7 @@
 use super::others;
 use super::transfer::{checkpoint, has, is_member, lead};
 use super::trio::{GROUP, Trio};
-use crate::groups::{Observer, handover, member_journal};
+use crate::groups::{Member, News, Observer, handover, member_journal};
 use cluster::{Event, GroupId, MemberId, Step};
 use std::sync::{Arc, Mutex};
 
@@ -156,4 +156,25 @@ fn a_checkpoint_that_rots_is_written_anew_when_somebody_asks_for_it() {
     trio.ticks(60);
     assert_eq!(trio.messages(away), Some(60));
     has(&trio, away, 1..=60);
+}
+
+#[test]
+fn a_member_that_needs_a_later_checkpoint_gets_one_at_a_time() {
+    let trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=20);
+    let position = || trio.queue(leader).checkpoint_position();
+    let ask = || {
+        trio.queue(leader).tell(vec![News::Checkpoint]);
+        trio.queue(leader).applied();
+        trio.settle();
+        position()
+    };
+    trio.hold(leader, Some("page-writer"));
+    let first = ask();
+    assert!(first.is_some());
+    assert_eq!(ask(), first, "the group has not heard of that one");
+    trio.hold(leader, None);
+    trio.settle();
+    assert!(ask() > first);
 }
