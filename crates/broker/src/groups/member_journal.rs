@@ -195,8 +195,12 @@ impl MemberJournal {
     /// Nobody needs these places any more, since the entries up to this one are applied. They are freed once that is certain
     /// for the next start, too: a replay that ended earlier would still speak of them.
     pub fn release(&mut self, at: Mark, places: Vec<Place>) {
-        let owner = self.segments();
-        self.know(at, std::iter::once(Promise::Release { owner, places }));
+        let release = Promise::Release {
+            owner: self.segments(),
+            places,
+            member: Some(self.closed.clone()),
+        };
+        self.know(at, std::iter::once(release));
     }
 
     /// Writes down the contents after an entry that is committed. What the store has remembered since they were taken, which
@@ -220,6 +224,7 @@ impl MemberJournal {
         let written = Arc::new(Written {
             groups: self.groups.clone(),
             group: self.group,
+            closed: self.closed.clone(),
             below: needed
                 .filter(|_| !Mutant::ReleasesBodies.is_on())
                 .map_or(behind, |place| place.0.min(behind)),
@@ -295,6 +300,7 @@ impl Memberships {
 struct Written {
     groups: Arc<NodeGroups>,
     group: GroupId,
+    closed: Closed,
     /// The first entry that is still needed here.
     below: Index,
     before: Option<Position>,
@@ -319,6 +325,10 @@ impl Batches for Written {
 impl Written {
     /// Entries that members lack who were away for a moment only are moved to the group's tail.
     fn let_go(&self, log: &NodeLog, index: Index) -> Result<(), StorageError> {
+        // Of what the log has of the group by now, nothing may be this member's.
+        if self.closed.is_closed() {
+            return Ok(());
+        }
         let group = self.group.0;
         let lacked = self.groups.lacked(self.group).filter(|first| *first <= index);
         let readable = |first: &Index| log.group_entries(group, *first, *first + 1, 1).is_ok();
@@ -332,11 +342,14 @@ impl Written {
             false => Ok(()),
         };
         log.release_tail(group, keep + 1);
-        log.release_group(group, self.below);
-        self.groups.installed(self.group, index);
-        self.groups.checkpointed(self.group, index, keep);
+        let let_go = || {
+            log.release_group(group, self.below);
+            self.groups.installed(self.group, index);
+            self.groups.checkpointed(self.group, index, keep);
+        };
+        let is_open = self.closed.unless(let_go).is_some();
         self.groups.turn();
-        if let Some(before) = self.before {
+        if let Some(before) = self.before.filter(|_| is_open) {
             log.carry_group(group, before)?;
         }
         kept

@@ -169,6 +169,9 @@ impl NodeGroups {
             if let Some(standing) = state.standings.remove(&group) {
                 standing.close();
             }
+            // What its member still had to say concerns no other one.
+            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            mailbox.mail.retain(|mail| !mail.is_of_contents(group));
         });
     }
 

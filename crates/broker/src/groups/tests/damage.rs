@@ -137,6 +137,32 @@ fn a_member_that_is_forgotten_leaves_no_segments_whatever_its_store_still_does()
     assert_eq!(trio.segment_files(gone), 0);
 }
 
+/// The thread that writes segments lags: what the earlier member had under way is done when the log has the next one's entries.
+#[test]
+fn what_an_earlier_member_of_the_node_had_under_way_does_nothing_to_the_next_one() {
+    let mut trio = Trio::deep();
+    let leader = trio.leader();
+    trio.publish_each(leader, 1..=100);
+    let node = others(leader)[0];
+    trio.tell_commits();
+    trio.hold(node, Some("page-writer"));
+    trio.queue(node).tell(vec![News::Checkpoint]);
+    trio.queue(node).applied();
+    trio.settle();
+    let (before, after) = trio.renounce(node);
+    let steps = [Step::Remove(before), Step::Learner(after)];
+    trio.groups(leader).change(GROUP, &steps).unwrap();
+    trio.ticks(30);
+    trio.hold(node, None);
+    is_member(&trio, node);
+    trio.publish_each(leader, 101..=110);
+    trio.tell_commits();
+    trio.crash(node, 2);
+    trio.start(node);
+    trio.ticks(10);
+    assert_eq!(trio.messages(node), Some(110));
+}
+
 #[test]
 fn a_checkpoint_that_rots_is_written_anew_when_somebody_asks_for_it() {
     let mut trio = Trio::deep();
