@@ -655,3 +655,21 @@ fn whoever_alone_can_be_elected_asks_soon_once_somebody_asks_it_in_vain() {
         trial.ticks_until(30, |t| t.leader() == Some(1));
     }
 }
+
+#[test]
+fn a_member_whose_log_does_not_sync_takes_only_so_much_into_memory_and_has_the_rest_once_it_does() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    let from = trial.status(1).committed;
+    trial.hanging.insert(3);
+    let record = Bytes::from(vec![7; 4 << 20]);
+    for _ in 0..12 {
+        trial.node(1).propose(GROUP, record.clone()).unwrap();
+        trial.settle();
+    }
+    assert_eq!(trial.status(1).committed, from + 12);
+    let held = trial.status(3).held_bytes;
+    assert!((32 << 20..=36 << 20).contains(&held), "{held}");
+    trial.hanging.clear();
+    trial.ticks_until(60, |t| t.status(3).committed == from + 12);
+}

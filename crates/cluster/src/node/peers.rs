@@ -225,7 +225,7 @@ impl Groups {
         if !counts {
             return;
         }
-        if let Ok(Err(lie)) = self.with(group, |group, _, _| group.step(message)) {
+        if let Ok(Err(lie)) = self.with(group, |group, settings, _| group.step(message, settings)) {
             lies.push((group, lie));
         }
     }

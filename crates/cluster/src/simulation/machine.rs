@@ -75,6 +75,7 @@ impl Machine {
         }
         (self.hangs, self.has_failed) = (None, false);
         let settings = Settings {
+            unsynced_bytes: 100,
             uncommitted_bytes: 200,
             message_bytes: 64,
             in_flight: 3,
