@@ -36,6 +36,8 @@ pub enum Mutant {
     TransferDrops,
     /// A group falls asleep though members lack entries.
     SleepBehind,
+    /// A member falls asleep, and gives up its bodies, before what is committed was handed out.
+    SleepUnapplied,
     /// A leader's own copy counts before it is synced.
     UnsyncedLeader,
     /// A removed member isn't told.
@@ -46,7 +48,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::VoteNotSynced,
         Self::TermNotSynced,
         Self::EarlySync,
@@ -61,19 +63,21 @@ impl Mutant {
         Self::NoGuard,
         Self::TransferDrops,
         Self::SleepBehind,
+        Self::SleepUnapplied,
         Self::UnsyncedLeader,
         Self::NoFarewell,
         Self::LeavesAtOnce,
     ];
 
     /// Those that the code itself does, whatever its host.
-    pub const IN_CODE: [Self; 9] = [
+    pub const IN_CODE: [Self; 10] = [
         Self::NoProof,
         Self::TwoChanges,
         Self::ChangeBeforeCommit,
         Self::NoGuard,
         Self::TransferDrops,
         Self::SleepBehind,
+        Self::SleepUnapplied,
         Self::UnsyncedLeader,
         Self::NoFarewell,
         Self::LeavesAtOnce,

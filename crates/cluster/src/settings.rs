@@ -21,6 +21,8 @@ pub struct Settings {
     pub snapshot_again: u32,
     /// After this time it is offered a later one, if there is one.
     pub snapshot_timeout: u32,
+    /// So many bytes of a group a member takes into memory whose log does not sync: what comes beyond is said again.
+    pub unsynced_bytes: usize,
     /// How many bytes of records a group takes that aren't committed yet.
     pub uncommitted_bytes: usize,
     /// The least size at which a message with entries is cut.
@@ -46,6 +48,7 @@ impl Default for Settings {
             handovers_a_tick: 2_000,
             snapshot_again: 10,
             snapshot_timeout: 100,
+            unsynced_bytes: 32 << 20,
             uncommitted_bytes: 8 << 20,
             message_bytes: 256 << 10,
             in_flight: 32,

@@ -2,11 +2,13 @@
 
 use super::Broker;
 use crate::clients::close_reason::CloseReason;
-use crate::groups::NodeId;
 use crate::groups::catalog::{Follower, OwnRequest};
 use crate::groups::membership::{CATALOG_GROUP, Companion, Peer, drained, peers};
+use crate::groups::{NodeId, Observer};
+use crate::queues::queue_of;
 use catalog::shared::{Contents, Happened};
 use catalog::{Record, View};
+use cluster::{Event, GroupId};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -40,6 +42,10 @@ impl CatalogFollower {
 
     /// Here is the broker. What was decided since it looked at the view is taken over.
     pub fn connect(&self, broker: &Arc<Broker>) {
+        if let Some(groups) = broker.groups() {
+            let observer: Arc<dyn Observer> = broker.clone();
+            groups.observed_by(Arc::downgrade(&observer));
+        }
         let mut following = self.lock();
         following.broker = Arc::downgrade(broker);
         if let Some(view) = following.view.take() {
@@ -128,6 +134,26 @@ impl Broker {
             Record::VhostDeleted { name } => self.vhost_is_gone(name),
             Record::UserDeleted { name } => self.user_is_gone(name),
             _ => {}
+        }
+    }
+}
+
+impl Observer for Broker {
+    fn damaged(&self, group: GroupId) {
+        if let Some(queue) = queue_of(group) {
+            self.topology().copy_is_damaged(queue);
+        }
+    }
+
+    fn observe(&self, event: Event) {
+        if let Event::Unknown {
+            group,
+            to: Some(member),
+            ..
+        } = event
+            && let Some(queue) = queue_of(group)
+        {
+            self.topology().copy_is_awaited(queue, member.life);
         }
     }
 }

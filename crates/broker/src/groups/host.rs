@@ -8,6 +8,7 @@ use super::node_groups::NodeGroups;
 use super::replay::Replay;
 use super::replicated::Replicated;
 use super::transfer::{Next, Transfers, part};
+use crate::node::closed::Closed;
 use crate::node::host::Host;
 use cluster::{Committed, GroupId, Mark, MemberId};
 use model::{Index, Journaled, Mutant, Timestamp};
@@ -20,14 +21,21 @@ use storage::{JournalId, Position};
 /// The time that a machine is given with what its own disk asks or answers, if it follows: nothing is due by it.
 const NO_TIME: Timestamp = Timestamp(0);
 
+/// So many bytes of records wait in memory for the next machine. What there is beyond is in the log, as what came before is.
+const LATER_BYTES: usize = 16 << 20;
+
 /// A machine of which this node has a copy.
 pub struct ReplicatedHost<M: Replicated> {
     pub(super) settings: M::Settings,
     pub(super) group: GroupId,
     segments: JournalId,
+    /// Whether the group is open here no more.
+    closed: Closed,
     pub(super) state: State<M>,
     /// What it was told and could not take yet.
     later: VecDeque<News>,
+    /// Bytes of records that it was told since it had a machine.
+    heard: usize,
     leader: Option<MemberId>,
     /// How many machines there were before this one.
     pub(super) generation: u64,
@@ -57,13 +65,16 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// The host of a machine that has applied everything up to `applied`, and follows.
     pub fn new(settings: M::Settings, machine: M, own: MemberJournal, applied: Mark) -> Self {
         let (group, groups, segments) = (own.group(), own.groups().clone(), own.segments());
+        let closed = own.closed().clone();
         Self {
             settings,
             group,
             segments,
+            closed,
             transfers: Transfers::new(group, groups),
             state: State::Turned(Host::new(machine, ReplicatedJournal::new(own, applied))),
             later: VecDeque::new(),
+            heard: 0,
             leader: None,
             generation: 0,
             memory: None,
@@ -80,6 +91,11 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// Whose name the segments bear that its bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.segments
+    }
+
+    /// Whether the group is open here no more, for whoever closes it: then its member writes nothing.
+    pub fn closed(&self) -> &Closed {
+        &self.closed
     }
 
     /// The groups of the node.
@@ -189,8 +205,47 @@ impl<M: Replicated> ReplicatedHost<M> {
     /// here, so what is ordered afterwards is of another [generation](Self::generation).
     pub fn hear(&mut self, news: Vec<News>) {
         for news in news {
+            if let News::Committed(entry) = &news {
+                self.heard += entry.record.len();
+            }
+            // Who leads is so whether there is a machine or not, and clients look for it meanwhile.
+            if let News::Leader(leader) = news {
+                self.leader = leader;
+                continue;
+            }
             let news = self.take_transfer(news);
             self.later.extend(news);
+        }
+        self.leave_to_replay();
+    }
+
+    /// Bytes of records that wait to be taken.
+    #[cfg(test)]
+    pub fn waiting_bytes(&self) -> usize {
+        let bytes = |news: &News| match news {
+            News::Committed(entry) => entry.record.len(),
+            _ => 0,
+        };
+        self.later.iter().map(bytes).sum()
+    }
+
+    /// If much waits for the next machine, it is to be made with that.
+    fn leave_to_replay(&mut self) {
+        let State::Replayed(journal, _) = &mut self.state else {
+            return;
+        };
+        if self.heard < LATER_BYTES {
+            return;
+        }
+        self.heard = 0;
+        while let Some(news) = self.later.pop_front() {
+            match news {
+                News::Committed(entry) => journal.followed(&entry),
+                News::Members { index, members } => journal.joined(index, members),
+                // Whoever wants one asks again.
+                News::Checkpoint | News::Reclaim(_) | News::Tick => {}
+                other => return self.later.push_front(other),
+            }
         }
     }
 
@@ -209,15 +264,20 @@ impl<M: Replicated> ReplicatedHost<M> {
                 News::Leads { term } => self.lead(term),
                 News::Proven { term } => self.proven(term, act),
                 News::Deposed => self.step_down(),
-                News::Leader(leader) => self.leader = leader,
                 News::Members { index, members } => {
                     if let State::Turned(host) = &mut self.state {
                         host.journal.joined(index, members);
                     }
                 }
+                News::Checkpoint if self.is_letting_go() => {}
                 News::Checkpoint => self.checkpoint(LogPlace(0), act),
                 News::Reclaim(before) => self.reclaim(before, act),
-                News::Fetch { .. } | News::Lacks(_) | News::Bulk(_) | News::Tick | News::Removed => {}
+                News::Leader(_)
+                | News::Fetch { .. }
+                | News::Lacks(_)
+                | News::Bulk(_)
+                | News::Tick
+                | News::Removed => {}
             }
         }
     }
@@ -233,7 +293,6 @@ impl<M: Replicated> ReplicatedHost<M> {
             {
                 next.journal.followed(&entry)
             }
-            News::Leader(leader) => self.leader = leader,
             News::Members { index, members } => next.journal.joined(index, members),
             News::Committed(_) | News::Leads { .. } => {
                 self.later.push_front(news);
@@ -241,6 +300,11 @@ impl<M: Replicated> ReplicatedHost<M> {
             }
             _ => {}
         }
+    }
+
+    /// Whether a checkpoint is written, and the group has not heard of it: who needs one asks again if that is not late enough.
+    fn is_letting_go(&self) -> bool {
+        matches!(&self.state, State::Turned(host) if host.journal.is_letting_go())
     }
 
     /// Has the machine's store move what it needs of the log before this entry, and then the contents written down.
@@ -312,6 +376,7 @@ impl<M: Replicated> ReplicatedHost<M> {
             State::Turned(host) => {
                 let (_, journal, places) = part(host);
                 self.generation += 1;
+                self.heard = 0;
                 self.state = State::Replayed(journal, places);
                 // What was under way is not answered to the next machine: it begins anew.
                 self.transfers.end();
@@ -320,10 +385,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
-    /// Its next machine can't be made: it has none from now on.
+    /// Its next machine can't be made: it has none from now on, and is told no more who leads.
     pub fn stop(&mut self) {
         if let State::Replayed(..) = self.state {
             self.state = State::Stopped;
+            self.leader = None;
             self.transfers.end();
         }
     }
@@ -338,11 +404,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         Some(replay.within(self.memory))
     }
 
-    /// Here is the next machine; then it takes what it was told meanwhile. What its predecessor had in segments and it has not,
-    /// is needed no more.
-    pub fn replayed(&mut self, machine: M, act: &mut dyn FnMut(M::Effect)) {
+    /// Here is the next machine, made up to an entry; then it takes what it was told meanwhile. What its predecessor had in
+    /// segments and it has not, is needed no more. If it is to have more by now, another one is made.
+    pub fn replayed(&mut self, machine: M, to: Index, act: &mut dyn FnMut(M::Effect)) {
         match mem::replace(&mut self.state, State::Stopped) {
-            State::Replayed(mut journal, mut places) => {
+            State::Replayed(mut journal, mut places) if journal.applied() == to => {
                 let needed: HashSet<Place> = machine.places().into_iter().collect();
                 places.retain(|place| !needed.contains(place));
                 if !places.is_empty() {

@@ -8,6 +8,7 @@ use super::node_groups::NodeGroups;
 use super::replay::block_at;
 use super::replicated::Replicated;
 use super::transfer::{CopyProgress, Order, Written, read_entries, without_places};
+use crate::node::closed::Closed;
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::node::pager::StoreFiles;
@@ -34,6 +35,27 @@ pub trait Turns<M: Replicated>: Send + Sync {
     fn released(&self);
 }
 
+/// If what a machine is made of can't be read for so long, it counts as damaged, whatever the disk says. In milliseconds.
+const UNREADABLE_MS: u64 = 60_000;
+
+/// How it failed to make the next machine.
+#[derive(Default)]
+struct Failing {
+    /// What it is made of was not there.
+    missing: bool,
+    /// Since when, in milliseconds of the node's clock, if it did.
+    since_ms: Option<u64>,
+}
+
+impl Failing {
+    /// It did once more. Whether what it is made of counts as damaged.
+    fn again(&mut self, error: &StorageError, now_ms: u64) -> bool {
+        let since = *self.since_ms.get_or_insert(now_ms);
+        let is_missing = error.is_damage() && std::mem::replace(&mut self.missing, true);
+        is_missing || matches!(error, StorageError::Corrupt { .. }) || now_ms >= since + UNREADABLE_MS
+    }
+}
+
 /// A machine of which this node has a copy, turned by whoever brings it something. A queue that leads delivers nothing
 /// before its owner has told it which nodes to hear ([`queue::Request::AwaitNodes`]).
 pub struct Hosted<M: Replicated> {
@@ -47,12 +69,12 @@ pub struct Hosted<M: Replicated> {
     mail: AtomicBool,
     /// Its next machine is being made.
     replaying: AtomicBool,
-    /// What that is made of was not there, the last time.
-    missing: AtomicBool,
+    /// How it failed.
+    failing: Mutex<Failing>,
     /// What that is made of is damaged: there is none any more.
     damaged: AtomicBool,
     /// The group is open here no more.
-    closed: AtomicBool,
+    closed: Closed,
     act: Act<M::Effect>,
     turns: OnceLock<Arc<dyn Turns<M>>>,
 }
@@ -64,14 +86,14 @@ impl<M: Replicated> Hosted<M> {
             myself: myself.clone(),
             group: host.group(),
             segments: host.segments(),
+            closed: host.closed().clone(),
             host: Mutex::new(host),
             groups,
             inbox: Mutex::default(),
             mail: AtomicBool::new(false),
             replaying: AtomicBool::new(false),
-            missing: AtomicBool::new(false),
+            failing: Mutex::default(),
             damaged: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
             act,
             turns: OnceLock::new(),
         })
@@ -281,7 +303,7 @@ impl<M: Replicated> Hosted<M> {
     /// What became of an order of the store of an earlier machine is of no use: what was written for it is freed.
     fn answer(&self, files: &StoreFiles, generation: u64, request: store::Request) {
         let mut host = self.lock();
-        let closed = self.closed.load(Ordering::SeqCst);
+        let closed = self.closed.is_closed();
         if host.generation() != generation || host.machine().is_none() || closed {
             drop(host);
             if let store::Request::FinishStore { pieces, .. } = request {
@@ -308,6 +330,18 @@ impl<M: Replicated> Hosted<M> {
     /// Up to here it has what is committed; `None` while its next machine is being made.
     pub fn applied(&self) -> Option<Index> {
         self.with(|host| host.applied())
+    }
+
+    /// Bytes of records that wait for its next machine.
+    #[cfg(test)]
+    pub fn waiting_bytes(&self) -> usize {
+        self.with(ReplicatedHost::waiting_bytes)
+    }
+
+    /// Where its last checkpoint stands.
+    #[cfg(test)]
+    pub fn checkpoint_position(&self) -> Option<storage::Position> {
+        self.with(|host| host.checkpoint_position())
     }
 
     /// Looks at the machine between two turns; `None` while its next one is being made.
@@ -356,13 +390,16 @@ impl<M: Replicated> Hosted<M> {
         self.damaged.load(Ordering::SeqCst)
     }
 
-    /// Its next machine could not be made. What is damaged stays so, and what is missing twice; of everything else the next news
-    /// try again.
+    fn failing(&self) -> MutexGuard<'_, Failing> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its next machine could not be made. What is damaged stays so, what is missing twice, and what can't be read for
+    /// [`UNREADABLE_MS`]; of everything else the next news try again.
     fn failed(&self, error: &StorageError) {
         let group = self.group;
-        let is_sure = matches!(error, StorageError::Corrupt { .. });
-        let is_missing = error.is_damage();
-        if !(is_sure || is_missing && self.missing.swap(true, Ordering::SeqCst)) {
+        let now_ms = self.groups.node().world.elapsed().as_millis() as u64;
+        if !self.failing().again(error, now_ms) {
             return tracing::warn!(
                 area = "groups",
                 "{group:?}: a queue's copy cannot be read anew: {error}"
@@ -373,13 +410,15 @@ impl<M: Replicated> Hosted<M> {
             "{group:?}: this node's member is damaged; it votes and leads no more: {error}"
         );
         self.damaged.store(true, Ordering::SeqCst);
-        self.lock().stop();
+        let mut host = self.lock();
+        host.stop();
+        self.free(host);
         self.groups.damaged(group);
     }
 
     /// Reads its next machine from the log, on a thread that may wait for the disk.
     fn replay(&self, host: &ReplicatedHost<M>) {
-        let Some(replay) = host.replay().filter(|_| !self.closed.load(Ordering::SeqCst)) else {
+        let Some(replay) = host.replay().filter(|_| !self.closed.is_closed()) else {
             return;
         };
         let Some(hosted) = self.myself.upgrade() else {
@@ -389,14 +428,19 @@ impl<M: Replicated> Hosted<M> {
             return;
         }
         self.groups.node().pager.read(move |files| {
+            let to = replay.to();
             let made = replay.run(&files.log);
             hosted.replaying.store(false, Ordering::SeqCst);
+            if hosted.closed.is_closed() {
+                return;
+            }
             match made {
                 Ok(machine) => {
-                    hosted.missing.store(false, Ordering::SeqCst);
+                    *hosted.failing() = Failing::default();
                     let mut host = hosted.lock();
                     let generation = host.generation();
-                    host.replayed(machine, &mut |effect| hosted.carry_out(generation, effect));
+                    host.replayed(machine, to, &mut |effect| hosted.carry_out(generation, effect));
+                    hosted.replay(&host);
                     hosted.free(host);
                 }
                 Err(error) => hosted.failed(&error),
@@ -421,7 +465,7 @@ impl<M: Replicated> Member for Hosted<M> {
     }
 
     fn closed(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.closed.close();
     }
 }
 
@@ -487,10 +531,34 @@ impl<M: Replicated> Paged for MemberStore<M> {
     }
 
     fn is_retired(&self) -> bool {
-        self.hosted.closed.load(Ordering::SeqCst)
+        self.hosted.closed.is_closed()
     }
 
     fn answer(&self, files: &StoreFiles, request: store::Request) {
         self.hosted.answer(files, self.generation, request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_twice_or_cannot_be_read_for_a_minute_counts_as_damaged() {
+        let unreadable = || StorageError::Io {
+            action: "read",
+            path: "log".into(),
+            source: Arc::new(std::io::Error::from_raw_os_error(5)),
+        };
+        let missing = || StorageError::Gone { what: String::new() };
+        let mut failing = Failing::default();
+        assert!(!failing.again(&unreadable(), 1_000));
+        assert!(!failing.again(&missing(), 2_000));
+        assert!(failing.again(&missing(), 3_000));
+        let mut failing = Failing::default();
+        for now in (1_000..=60_000).step_by(1_000) {
+            assert!(!failing.again(&unreadable(), now));
+        }
+        assert!(failing.again(&unreadable(), 61_000));
     }
 }

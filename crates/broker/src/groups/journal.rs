@@ -164,6 +164,11 @@ impl<M: Replicated> ReplicatedJournal<M> {
         self.lead.as_ref().is_some_and(settled) && self.members().members().count() == 1
     }
 
+    /// Whether a checkpoint is written of which the group has not heard yet.
+    pub fn is_letting_go(&self) -> bool {
+        self.own.is_letting_go()
+    }
+
     /// Whose name the segments bear that bodies lie in.
     pub fn segments(&self) -> JournalId {
         self.own.segments()

@@ -6,6 +6,7 @@
 
 use super::member_record::{Head, Remembered, encode_spares};
 use super::node_groups::NodeGroups;
+use crate::node::closed::Closed;
 use crate::node::journal::NodeLog;
 use crate::node::promise::{Batches, Promise};
 use cluster::{GroupId, Mark, Membership};
@@ -13,8 +14,8 @@ use model::{Index, Journaled, Mutant};
 use queue::store::{LogPlace, Place, Stored};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
-use storage::{JournalId, Kind, Position, StorageError};
+use std::sync::{Arc, Weak};
+use storage::{Batch, JournalId, Kind, Position, StorageError};
 
 /// So many bytes of entries are applied before the journal says again how far the contents have come. A start keeps the bodies of
 /// entries in memory that it doesn't know to be committed.
@@ -34,6 +35,10 @@ pub struct MemberJournal {
     group: GroupId,
     kept: Kept,
     members: Memberships,
+    /// Once it is, nothing is written any more: the log has been told to forget the group, or is about to be.
+    closed: Closed,
+    /// The last checkpoint, as long as what is older is not let go of.
+    written: Weak<Written>,
     /// What was applied since the journal said how far the contents have come, in bytes.
     unsaid: usize,
     /// What was applied since a checkpoint was due, in bytes.
@@ -75,6 +80,8 @@ impl MemberJournal {
             group,
             kept,
             members: since,
+            closed: Closed::default(),
+            written: Weak::new(),
             unsaid: 0,
             applied: 0,
         }
@@ -90,8 +97,20 @@ impl MemberJournal {
         &self.groups
     }
 
-    fn log(&self) -> &Arc<NodeLog> {
-        &self.groups.node().log
+    /// Whether the member is open no more, for whoever closes it.
+    pub fn closed(&self) -> &Closed {
+        &self.closed
+    }
+
+    /// Whether a checkpoint is written of which nobody has heard yet.
+    pub fn is_letting_go(&self) -> bool {
+        self.written.strong_count() > 0
+    }
+
+    /// Has the log write this, and keep these promises once it is durable.
+    fn append(&self, promises: impl Iterator<Item = Promise>, fill: impl FnOnce(&mut Batch<'_>)) {
+        let log = &self.groups.node().log;
+        self.closed.unless(|| log.append_with(promises, fill));
     }
 
     /// What the contents are made of beside entries.
@@ -142,7 +161,7 @@ impl MemberJournal {
     fn know(&mut self, at: Mark, promises: impl Iterator<Item = Promise>) {
         self.unsaid = 0;
         let (head, journal) = (self.head(at), member_journal(self.group));
-        self.log().append_with(promises, |batch| {
+        self.append(promises, |batch| {
             batch.record(journal, |out| head.encode(Remembered::Known, out));
         });
     }
@@ -150,7 +169,7 @@ impl MemberJournal {
     /// Remembers what the store has to say.
     pub fn remember(&mut self, at: Mark, records: Vec<Vec<u8>>) {
         let (head, journal) = (self.head(at), member_journal(self.group));
-        self.log().append_with(std::iter::empty(), |batch| {
+        self.append(std::iter::empty(), |batch| {
             for record in &records {
                 batch.record(journal, |out| head.encode(Remembered::Store(record), out));
             }
@@ -162,7 +181,7 @@ impl MemberJournal {
     pub fn spare(&mut self, at: Mark, spares: Vec<Stored>) {
         let (head, journal) = (self.head(at), member_journal(self.group));
         let bytes = encode_spares(&spares);
-        self.log().append_with(std::iter::empty(), |batch| {
+        self.append(std::iter::empty(), |batch| {
             batch.record(journal, |out| head.encode(Remembered::Spare(&bytes), out));
         });
         self.kept.spares.extend(spares);
@@ -176,8 +195,12 @@ impl MemberJournal {
     /// Nobody needs these places any more, since the entries up to this one are applied. They are freed once that is certain
     /// for the next start, too: a replay that ended earlier would still speak of them.
     pub fn release(&mut self, at: Mark, places: Vec<Place>) {
-        let owner = self.segments();
-        self.know(at, std::iter::once(Promise::Release { owner, places }));
+        let release = Promise::Release {
+            owner: self.segments(),
+            places,
+            member: Some(self.closed.clone()),
+        };
+        self.know(at, std::iter::once(release));
     }
 
     /// Writes down the contents after an entry that is committed. What the store has remembered since they were taken, which
@@ -198,17 +221,19 @@ impl MemberJournal {
         let since = self.kept.moved.split_off(moved.min(self.kept.moved.len()));
         let (spares, segments, life) = (self.take_spares(), self.kept.segments, self.kept.life);
         let behind = at.index + 1;
-        let written: Arc<dyn Batches> = Arc::new(Written {
+        let written = Arc::new(Written {
             groups: self.groups.clone(),
             group: self.group,
+            closed: self.closed.clone(),
             below: needed
                 .filter(|_| !Mutant::ReleasesBodies.is_on())
                 .map_or(behind, |place| place.0.min(behind)),
             before,
         });
+        self.written = Arc::downgrade(&written);
         let promise = Promise::Batch(written, at.index);
         let mut position = Position(0);
-        self.log().append_with(std::iter::once(promise), |batch| {
+        self.append(std::iter::once(promise), |batch| {
             // What each checkpoint repeats stands before it.
             let first = life.map(Remembered::Life).into_iter();
             let first = first
@@ -275,6 +300,7 @@ impl Memberships {
 struct Written {
     groups: Arc<NodeGroups>,
     group: GroupId,
+    closed: Closed,
     /// The first entry that is still needed here.
     below: Index,
     before: Option<Position>,
@@ -299,6 +325,10 @@ impl Batches for Written {
 impl Written {
     /// Entries that members lack who were away for a moment only are moved to the group's tail.
     fn let_go(&self, log: &NodeLog, index: Index) -> Result<(), StorageError> {
+        // Of what the log has of the group by now, nothing may be this member's.
+        if self.closed.is_closed() {
+            return Ok(());
+        }
         let group = self.group.0;
         let lacked = self.groups.lacked(self.group).filter(|first| *first <= index);
         let readable = |first: &Index| log.group_entries(group, *first, *first + 1, 1).is_ok();
@@ -312,11 +342,14 @@ impl Written {
             false => Ok(()),
         };
         log.release_tail(group, keep + 1);
-        log.release_group(group, self.below);
-        self.groups.installed(self.group, index);
-        self.groups.checkpointed(self.group, index, keep);
+        let let_go = || {
+            log.release_group(group, self.below);
+            self.groups.installed(self.group, index);
+            self.groups.checkpointed(self.group, index, keep);
+        };
+        let is_open = self.closed.unless(let_go).is_some();
         self.groups.turn();
-        if let Some(before) = self.before {
+        if let Some(before) = self.before.filter(|_| is_open) {
             log.carry_group(group, before)?;
         }
         kept

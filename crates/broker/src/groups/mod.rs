@@ -13,6 +13,8 @@
 //! 1. A host's lock. Under it: the mailbox of the groups, the inbox of the member.
 //! 2. The lock of the groups. Under it: the log, the promises, the links, the mailbox of the groups, the inbox of any member.
 //!
+//! Under both: whether a member is closed, under which it writes to its own journal.
+//!
 //! None of the two is ever waited for, and none is taken under the other: whoever finds it taken leaves what it brings
 //! in a box, and the one that has the lock looks into the box after letting go. Boxes are locked for as long as
 //! something is put in or taken out.

@@ -169,6 +169,9 @@ impl NodeGroups {
             if let Some(standing) = state.standings.remove(&group) {
                 standing.close();
             }
+            // What its member still had to say concerns no other one.
+            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            mailbox.mail.retain(|mail| !mail.is_of_contents(group));
         });
     }
 
@@ -236,6 +239,11 @@ impl NodeGroups {
     /// The group is new, and this member is to lead it first, or another one.
     pub fn begin(&self, group: GroupId, is_first: bool) {
         self.with(|state| state.groups.begin(group, is_first));
+    }
+
+    /// See [`Groups::ask_after_itself`].
+    pub fn ask_after_itself(&self, group: GroupId, me: MemberId, nodes: &[NodeId]) {
+        self.with(|state| state.groups.ask_after_itself(group, me, nodes));
     }
 
     /// The link to a peer is down.

@@ -41,6 +41,11 @@ impl<M: Replicated> Replay<M> {
         Self { memory, ..self }
     }
 
+    /// Up to which entry.
+    pub(super) fn to(&self) -> Index {
+        self.to
+    }
+
     /// Makes the machine, which follows.
     ///
     /// # Errors

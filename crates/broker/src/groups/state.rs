@@ -26,6 +26,13 @@ pub enum Mail {
     LeadElsewhere(GroupId),
     Abstain(GroupId),
 }
+impl Mail {
+    /// Whether it says how far the durable contents go of this group's member here.
+    pub fn is_of_contents(&self, group: GroupId) -> bool {
+        matches!(self, Self::Installed(of, _) | Self::Checkpointed(of, ..) if *of == group)
+    }
+}
+
 /// The groups, and how each of their members stands.
 pub struct State {
     pub groups: Groups,

@@ -1,6 +1,7 @@
 //! What all queues of this node share: the log, the segments, the pager, the clock, the memory count.
 
 pub mod clock;
+pub mod closed;
 pub mod ends;
 pub mod host;
 pub mod journal;

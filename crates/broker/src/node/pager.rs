@@ -71,8 +71,13 @@ impl Pager {
     /// Does what is left to be done of kept promises.
     pub fn carry_out(&self, kept: Kept) {
         kept.woken.wake();
-        for (owner, places) in kept.freed {
-            self.write(move |files| files.free(owner, places));
+        for (owner, places, member) in kept.freed {
+            // Segments of a member that is closed are removed by this thread, before another one of their name begins.
+            self.write(move |files| {
+                if !member.is_some_and(|member| member.is_closed()) {
+                    files.free(owner, places);
+                }
+            });
         }
         for segments in kept.deleted {
             self.write(move |files| files.remove(segments));

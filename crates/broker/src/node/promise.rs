@@ -3,6 +3,7 @@
 
 use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::clients::pressure::Release;
+use crate::node::closed::Closed;
 use crate::node::ends::{Receipt, Reply};
 use queue::store::{self, Place};
 use queue::{Answer, Effect};
@@ -25,7 +26,13 @@ pub enum Promise {
         ticket: Ticket,
     },
     /// Nothing in these segment entries is needed any more.
-    Release { owner: JournalId, places: Vec<Place> },
+    Release {
+        owner: JournalId,
+        places: Vec<Place>,
+        /// The member of a group that has them, if one does: once it is closed its segments are gone, and another member's may
+        /// bear their name.
+        member: Option<Closed>,
+    },
     /// The queue is gone for good, and so may be its segments: if its deletion were lost, it would be there again without them.
     Deleted { segments: JournalId },
     /// One batch fewer is not durable yet.
@@ -59,6 +66,7 @@ impl Promise {
             Effect::Store(store::Effect::Release { places }) => Some(Self::Release {
                 owner: segments,
                 places,
+                member: None,
             }),
             _ => None,
         }
@@ -87,7 +95,11 @@ impl Promise {
                 kept.woken.push(outbox, Event::Durable { channel, ticket });
             }
             // Deleting files takes too long for whoever keeps promises.
-            Self::Release { owner, places } => kept.freed.push((owner, places)),
+            Self::Release {
+                owner,
+                places,
+                member,
+            } => kept.freed.push((owner, places, member)),
             Self::Deleted { segments } => kept.deleted.push(segments),
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
@@ -107,8 +119,8 @@ impl Promise {
 pub struct Kept {
     /// Connections with news.
     pub(crate) woken: Woken,
-    /// Segment entries that nobody needs any more.
-    pub freed: Vec<(JournalId, Vec<Place>)>,
+    /// Segment entries that nobody needs any more, and the member that had them if it is one's.
+    pub freed: Vec<(JournalId, Vec<Place>, Option<Closed>)>,
     /// Segments of deleted queues, which may go.
     pub deleted: Vec<JournalId>,
     /// How many publishes were confirmed.

@@ -147,6 +147,11 @@ impl Replica {
         self.life
     }
 
+    /// Whether its next machine can't be made of what this node has.
+    pub fn is_damaged(&self) -> bool {
+        self.hosted.is_damaged()
+    }
+
     /// Begins to follow its turns. The queue has it by now.
     pub fn begin(&self) {
         self.hosted.followed_by(self.follower.clone());

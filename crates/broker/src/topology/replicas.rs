@@ -170,6 +170,37 @@ impl Topology {
         }
     }
 
+    /// This node's copy can't be made anew of what it has: it takes part in nothing any more, as one that was found so at a start.
+    pub(crate) fn copy_is_damaged(&self, id: QueueId) {
+        let is_damaged = |queue: &mut Arc<Queue>| queue.replica().is_some_and(Replica::is_damaged);
+        let mut copy = None;
+        self.registry.change(id, |shared| {
+            copy = shared.replica.take_if(is_damaged);
+            let life = copy.as_ref().and_then(|queue| queue.replica()).map(Replica::life);
+            shared.damaged = life.or(shared.damaged);
+        });
+        if let Some(queue) = copy {
+            queue.retire();
+        }
+        self.is_unsettled(id);
+    }
+
+    /// The queue's group speaks to the member of this life that this node is to have and has not: so it does without an earlier
+    /// one, of which what this node has can't be read. Before that it might have been the only copy.
+    pub(crate) fn copy_is_awaited(&self, id: QueueId, life: u32) {
+        let Some(Handle::Shared(shared)) = self.registry.get(id) else {
+            return;
+        };
+        let is_wanted = shared
+            .known
+            .member(self.own_node())
+            .is_some_and(|it| it.life == life);
+        if is_wanted && shared.damaged.is_some_and(|damaged| damaged != life) {
+            self.registry.change(id, |shared| shared.damaged = None);
+            self.is_unsettled(id);
+        }
+    }
+
     /// The next tick looks at it.
     pub(super) fn is_unsettled(&self, queue: QueueId) {
         self.unsettled().insert(queue);
@@ -187,6 +218,15 @@ impl Topology {
         let left = due.into_iter().filter(|id| !self.is_settled(*id));
         let left: Vec<QueueId> = left.collect();
         self.unsettled().extend(left);
+    }
+
+    /// Has those who are to be members say what they know of this one.
+    fn ask_after(&self, shared: &Shared, me: MemberId) {
+        let members = shared.known.members().filter_map(member_id).map(|it| it.node);
+        let others: Vec<NodeId> = members.filter(|node| *node != me.node).collect();
+        if let Some(groups) = self.groups() {
+            groups.ask_after_itself(group_of(&shared.known), me, &others);
+        }
     }
 
     /// Does what this node can do now for a queue to have the members that it is to have. True if nothing is left to do here.
@@ -218,10 +258,20 @@ impl Topology {
         }
         let wanted = shared.known.member(self.own_node());
         let Some(queue) = &shared.replica else {
-            if let Some(wanted) = wanted.filter(|it| shared.damaged != Some(it.life)) {
-                self.begin_copy(&shared, wanted.life);
-            }
-            return true;
+            return match (wanted, shared.damaged) {
+                (None, _) => true,
+                (Some(wanted), None) => {
+                    self.begin_copy(&shared, wanted.life);
+                    true
+                }
+                (Some(wanted), Some(damaged)) if wanted.life == damaged => true,
+                // Until the others do without the one that can't be read, it may be the only one.
+                (Some(wanted), Some(_)) => {
+                    let me = member_id(wanted);
+                    me.into_iter().for_each(|me| self.ask_after(&shared, me));
+                    false
+                }
+            };
         };
         let Some((group, life)) = queue.replica().map(|it| (it.group(), it.life())) else {
             return true;
@@ -242,6 +292,10 @@ impl Topology {
             self.registry.change(id, |shared| shared.replica = None);
             // The next tick begins another one, if there is to be one.
             return wanted.is_none();
+        }
+        if let Some(status) = status.as_ref().filter(|it| !is_wanted && it.leader.is_none()) {
+            // Those whom its member knows may all have left by now.
+            self.ask_after(&shared, status.me);
         }
         let Some(status) = status.filter(|_| queue.is_led_here()) else {
             return is_wanted;
@@ -307,11 +361,14 @@ impl Topology {
         if let Some(queue) = shared.replica.as_ref().filter(|queue| queue.own_term().is_some()) {
             return self.stop_queue(queue);
         }
-        if let Some((queue, groups)) = shared.replica.as_ref().zip(self.groups()) {
+        if let (Some(queue), Some(groups)) = (&shared.replica, self.groups()) {
             queue.retire();
             if let Some(replica) = queue.replica() {
                 handover::forget(groups, replica.group(), Some(queue.segments()));
             }
+        } else if let (Some(_), Some(groups)) = (shared.damaged, self.groups()) {
+            let group = group_of(&shared.known);
+            handover::forget(groups, group, Some(member_journal(group)));
         }
         // What this node was about to go on with alone goes as well.
         self.is_unsettled(shared.known.id);

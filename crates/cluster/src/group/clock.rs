@@ -143,7 +143,11 @@ impl Group {
         #[cfg(any(test, feature = "mutants"))]
         let same = same || crate::mutant::Mutant::SleepBehind.is_on();
         let leader = self.raw.raft.leader_id == message.from && message.to == self.me.number();
-        if same && leader && !self.leads() && !self.is_unsynced() && self.installing.is_none() {
+        // The heartbeat before it may have come in the same turn: what that says to be committed is not handed out yet.
+        let applied = self.applied() == self.last();
+        #[cfg(any(test, feature = "mutants"))]
+        let applied = applied || crate::mutant::Mutant::SleepUnapplied.is_on();
+        if same && leader && applied && !self.leads() && !self.is_unsynced() && self.installing.is_none() {
             self.sleep(out);
         }
     }
@@ -155,6 +159,7 @@ impl Group {
         self.attempts = 0;
     }
 
+    /// Everything that there is has been applied: no body is needed any more.
     fn sleep(&mut self, out: &mut Out) {
         self.rest();
         self.raw.raft.election_elapsed = 0;

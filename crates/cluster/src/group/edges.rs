@@ -197,6 +197,33 @@ fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_
     );
 }
 
+/// It does not know after a start that its entry is committed; its leader does, from before, and finds everything at rest. The
+/// member stood still, so that what follows comes in one turn.
+#[test]
+fn a_member_that_may_sleep_before_it_has_applied_what_is_committed_hands_the_record_out() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut append = message(MessageType::MsgAppend, 1);
+    let record = Bytes::from_static(b"record");
+    let of_leader = entry(Mark { index: 1, term: 1 }, 0, record.clone()).unwrap();
+    append.set_entries(vec![of_leader].into());
+    tell(&mut groups, append).unwrap();
+    synced_turn(&mut groups);
+    synced_turn(&mut groups);
+    let mut heartbeat = message(MessageType::MsgHeartbeat, 1);
+    heartbeat.commit = 1;
+    tell(&mut groups, heartbeat).unwrap();
+    let mut sleep = message(MessageType::MsgHeartbeat, 1);
+    (sleep.index, sleep.commit) = (1, 1);
+    let mut frame = FrameWriter::new(1);
+    frame.put(&Item::Sleep(GROUP, sleep));
+    let frame = frame.finish();
+    groups.receive(NodeId(2), &frame).unwrap();
+    let committed = synced_turn(&mut groups).committed;
+    assert_eq!(committed.iter().map(|c| &c.record).collect::<Vec<_>>(), [&record]);
+    groups.receive(NodeId(2), &frame).unwrap();
+    assert!(!groups.status(GROUP).unwrap().awake);
+}
+
 /// A lone voter, ticked until it leads.
 fn lone() -> Groups {
     let mut groups = node(&[m(1)]);
@@ -627,4 +654,22 @@ fn whoever_alone_can_be_elected_asks_soon_once_somebody_asks_it_in_vain() {
         trial.cuts.clear();
         trial.ticks_until(30, |t| t.leader() == Some(1));
     }
+}
+
+#[test]
+fn a_member_whose_log_does_not_sync_takes_only_so_much_into_memory_and_has_the_rest_once_it_does() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    let from = trial.status(1).committed;
+    trial.hanging.insert(3);
+    let record = Bytes::from(vec![7; 4 << 20]);
+    for _ in 0..12 {
+        trial.node(1).propose(GROUP, record.clone()).unwrap();
+        trial.settle();
+    }
+    assert_eq!(trial.status(1).committed, from + 12);
+    let held = trial.status(3).held_bytes;
+    assert!((32 << 20..=36 << 20).contains(&held), "{held}");
+    trial.hanging.clear();
+    trial.ticks_until(60, |t| t.status(3).committed == from + 12);
 }

@@ -381,7 +381,7 @@ impl Group {
     }
 
     /// A message of a peer.
-    pub fn step(&mut self, message: Message) -> Result<(), Lie> {
+    pub fn step(&mut self, message: Message, settings: &Settings) -> Result<(), Lie> {
         #[cfg(any(test, feature = "mutants"))]
         if !crate::mutant::Mutant::NoGuard.is_on() {
             self.check(&message)?;
@@ -399,6 +399,14 @@ impl Group {
                 if self.is_unsynced() =>
             {
                 // No vote can have been asked for yet; winning now would stop the process.
+                return Ok(());
+            }
+            // As if it were lost: the leader sends it again once the log goes on.
+            MessageType::MsgAppend
+                if self.is_unsynced()
+                    && self.held_bytes() >= settings.unsynced_bytes
+                    && !message.entries.is_empty() =>
+            {
                 return Ok(());
             }
             MessageType::MsgTimeoutNow if self.abstains => return Ok(()),

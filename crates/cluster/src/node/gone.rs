@@ -7,7 +7,7 @@
 use super::Groups;
 use crate::frame::{Gone, Item};
 use crate::group::Event;
-use crate::identity::{GroupId, NodeId};
+use crate::identity::{GroupId, MemberId, NodeId};
 
 /// So many deleted groups are remembered, the latest ones. Of others the host is asked.
 const REMEMBERED: usize = 1 << 16;
@@ -38,13 +38,14 @@ impl Groups {
         }
     }
 
-    /// A peer speaks of a group that isn't open here, as its member of this number.
-    pub(super) fn unknown(&mut self, group: GroupId, node: NodeId, speaker: u64) {
+    /// A peer speaks of a group that isn't open here, as its member of this number, perhaps to one of this node's.
+    pub(super) fn unknown(&mut self, group: GroupId, node: NodeId, speaker: u64, to: Option<MemberId>) {
+        let to = to.filter(|member| member.node == self.node);
         if self.gone.contains(&group) {
             self.say_gone(group, node, speaker, Gone::Group);
-        } else if self.strangers.insert((group, node)) {
+        } else if self.strangers.insert((group, node, to)) {
             // It may be about to be opened: its leader says again what it said.
-            self.out.events.push(Event::Unknown { group, node });
+            self.out.events.push(Event::Unknown { group, node, to });
         }
     }
 
@@ -107,8 +108,8 @@ mod tests {
         trial.ticks(100);
         let (group, by) = (GROUP, NodeId(2));
         assert!(trial.has(&Event::Gone { group, by }));
-        let node = NodeId(3);
-        assert!(trial.has(&Event::Unknown { group, node }));
+        let unknown = |event: &Event| matches!(event, Event::Unknown { node: NodeId(3), .. });
+        assert!(trial.events.iter().any(|(_, event)| unknown(event)));
         assert!(trial.is_asleep());
         let said = trial.said.len();
         trial.ticks(100);
@@ -123,6 +124,32 @@ mod tests {
         assert_eq!(node.gone.len(), REMEMBERED);
         assert!(!node.gone.contains(&GroupId(10)));
         assert_eq!(node.slots.len(), 1);
+    }
+
+    /// Whoever began the group has left it, and a later member of the node is to be in it.
+    #[test]
+    fn a_member_that_knows_nobody_who_is_left_is_told_by_those_whom_its_host_names_that_it_is_none() {
+        let mut trial = Trial::new(4, 3);
+        trial.led_by(1);
+        let new = Recovered::new_group(m(4), Membership::of(&[m(9)]));
+        trial.node(4).open(GROUP, new).unwrap();
+        trial
+            .node(1)
+            .change(GROUP, &[Step::Learner(member(4, 1))])
+            .unwrap();
+        trial.ticks(100);
+        assert!(!trial.status(4).is_removed);
+        let nodes = [1, 2].map(NodeId);
+        trial.node(4).ask_after_itself(GROUP, m(4), &nodes);
+        trial.ticks(5);
+        assert!(trial.status(4).is_removed);
+        trial.node(4).close(GROUP);
+        trial.settle();
+        trial.events.clear();
+        trial.node(4).ask_after_itself(GROUP, member(4, 1), &nodes);
+        trial.settle();
+        let (group, node, to) = (GROUP, NodeId(1), Some(member(4, 1)));
+        assert!(trial.has(&Event::Unknown { group, node, to }));
     }
 
     /// Node 3 was removed while it heard nothing.

@@ -14,7 +14,7 @@ mod slots;
 pub use handover::Disk;
 pub use peers::Rejected;
 
-use crate::frame::{FrameWriter, Item};
+use crate::frame::{Digest, FrameWriter, Item};
 use crate::group::{Event, Group, Out, Refused};
 use crate::identity::{GroupId, MemberId, NodeId};
 use crate::membership::{Membership, Step};
@@ -72,7 +72,7 @@ pub struct Groups {
     /// Groups that were deleted.
     gone: BTreeSet<GroupId>,
     /// Of which unknown groups peers have spoken since the last turn.
-    strangers: BTreeSet<(GroupId, NodeId)>,
+    strangers: BTreeSet<(GroupId, NodeId, Option<MemberId>)>,
     peers: Peers,
     proofs: Proofs,
     /// The node's log has not synced for too long.
@@ -210,6 +210,24 @@ impl Groups {
         let _ = self.with(group, |group, settings, out| {
             group.begin(is_first, settings, &reachable, out);
         });
+    }
+
+    /// The host knows more than this node's member: that it is to be none of the group any more, or that `me` is to be one, which
+    /// is not open yet. Members on these nodes, of whom none may know of the other, say what they know of it.
+    pub fn ask_after_itself(&mut self, group: GroupId, me: MemberId, nodes: &[NodeId]) {
+        let nothing = Digest {
+            group,
+            member: me.number(),
+            term: 0,
+            leader: 0,
+            last: 0,
+            commit: 0,
+        };
+        let digest = self.slots.get(group).map_or(nothing, Group::digest);
+        let asked = nodes.iter().filter(|node| self.peers.is_heard(**node));
+        self.out
+            .send
+            .extend(asked.map(|node| (*node, Item::Digest(digest))));
     }
 
     /// Hands the leadership of a group over.

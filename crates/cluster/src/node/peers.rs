@@ -5,7 +5,7 @@ use super::Groups;
 use crate::encoding::Malformed;
 use crate::frame::{self, Digest, Item, NODES_LIMIT};
 use crate::group::{Event, Lie};
-use crate::identity::{GroupId, NodeId};
+use crate::identity::{GroupId, MemberId, NodeId};
 use bytes::Bytes;
 use raft::eraftpb::{Message, MessageType};
 use std::collections::{BTreeMap, VecDeque};
@@ -215,7 +215,8 @@ impl Groups {
             return;
         }
         let Some(member) = self.slots.get(group) else {
-            return self.unknown(group, from, message.from);
+            let to = MemberId::from_number(message.to);
+            return self.unknown(group, from, message.from, to);
         };
         let (farewell, counts) = member.judge(&message);
         if let Some(gone) = farewell {
@@ -224,7 +225,7 @@ impl Groups {
         if !counts {
             return;
         }
-        if let Ok(Err(lie)) = self.with(group, |group, _, _| group.step(message)) {
+        if let Ok(Err(lie)) = self.with(group, |group, settings, _| group.step(message, settings)) {
             lies.push((group, lie));
         }
     }
@@ -234,7 +235,7 @@ impl Groups {
             return;
         }
         let Some(member) = self.slots.get(digest.group) else {
-            return self.unknown(digest.group, from, digest.member);
+            return self.unknown(digest.group, from, digest.member, None);
         };
         if let Some(gone) = member.farewell(digest.member) {
             self.say_gone(digest.group, from, digest.member, gone);

@@ -21,6 +21,9 @@ pub struct Machine {
     /// Ticks for which its disk hasn't synced, if it hangs.
     pub hangs: Option<u32>,
     has_failed: bool,
+    /// The process stands still, and what others said waits in its mailbox.
+    pub stands: bool,
+    pub mail: Vec<(NodeId, Bytes)>,
     /// Entries that a failed sync lost.
     lost: Vec<(GroupId, Mark)>,
     /// `None` while it is down.
@@ -45,6 +48,8 @@ impl Machine {
             life: 0,
             hangs: None,
             has_failed: false,
+            stands: false,
+            mail: Vec::new(),
             lost: Vec::new(),
             groups: None,
             incarnation: 0,
@@ -70,6 +75,7 @@ impl Machine {
         }
         (self.hangs, self.has_failed) = (None, false);
         let settings = Settings {
+            unsynced_bytes: 100,
             uncommitted_bytes: 200,
             message_bytes: 64,
             in_flight: 3,
@@ -207,6 +213,8 @@ impl Machine {
         lost.extend(records.split_off(kept).iter().filter_map(place));
         self.synced.extend(records);
         self.groups = None;
+        self.stands = false;
+        self.mail.clear();
         lost
     }
 

@@ -69,7 +69,8 @@ fn run(seed: u64) {
 fn turn(world: &mut World, rng: &mut Rng, faults: u32, step: u64) {
     let node = rng.usize(..world.machines.len());
     match rng.u32(..1000) {
-        0..300 => world.deliver(rng, faults),
+        0..294 => world.deliver(rng, faults),
+        294..300 if faults > 0 => world.stand(node, rng.bool()),
         300..500 => world.collect(node),
         500..650 => world.sync(node),
         650..800 => world.tick(node),

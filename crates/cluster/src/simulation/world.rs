@@ -137,6 +137,9 @@ impl World {
     }
 
     pub fn tick(&mut self, node: usize) {
+        if self.machines[node].stands {
+            return;
+        }
         self.machines[node].tick();
         self.fetch(node);
         self.collect(node);
@@ -292,21 +295,32 @@ impl World {
 
     fn receive(&mut self, from: usize, to: usize, frame: &Bytes) {
         let from = self.machines[from].node;
-        if let Some(groups) = &mut self.machines[to].groups {
-            match groups.receive(from, frame) {
-                Ok(()) | Err(crate::Rejected::OldIncarnation { .. }) => {}
-                Err(other) => panic!("an honest peer was refused: {other:?}"),
-            }
-        }
+        self.machines[to].mail.push((from, frame.clone()));
         self.collect(to);
+    }
+
+    /// A process stands still, or goes on: then everything that has come meanwhile is there before its next turn.
+    pub fn stand(&mut self, node: usize, stands: bool) {
+        self.machines[node].stands = stands;
+        self.collect(node);
     }
 
     /// Carries away what a node's turn brings.
     pub fn collect(&mut self, node: usize) {
         let machine = &mut self.machines[node];
+        if machine.stands {
+            return;
+        }
+        let mail = std::mem::take(&mut machine.mail);
         let Some(groups) = &mut machine.groups else {
             return;
         };
+        for (from, frame) in mail {
+            match groups.receive(from, &frame) {
+                Ok(()) | Err(crate::Rejected::OldIncarnation { .. }) => {}
+                Err(other) => panic!("an honest peer was refused: {other:?}"),
+            }
+        }
         let turn = groups.turn();
         for record in &turn.append {
             let before = |group, index| groups.term_at(group, index);
@@ -483,6 +497,7 @@ impl World {
         self.late.clear();
         for node in 0..self.machines.len() {
             self.machines[node].hang(false);
+            self.stand(node, false);
             if self.machines[node].failed() {
                 self.die(node, 0);
                 self.asked.retain(|(of, _), _| *of != node);

@@ -66,6 +66,32 @@ struct Held {
     until: u64,
     /// What it has applied.
     applied: u64,
+    /// A version that it has not applied, and since when that is waited for.
+    lacks: Option<(u64, u64)>,
+}
+
+impl Held {
+    /// Whether it lags for longer than a lease lasts: then it is given none, for every change would wait for it. It is again as
+    /// soon as it has what there was when it asked the time before. Who has no lease has to keep up first.
+    fn lags(&mut self, version: u64, now_ms: u64) -> bool {
+        if self.applied >= version {
+            self.lacks = None;
+            return false;
+        }
+        let has_none = self.until <= now_ms;
+        let (since, lags) = match self.lacks {
+            Some((lacked, since)) if self.applied < lacked => {
+                if !has_none && now_ms < since + LEASE_MS {
+                    return false;
+                }
+                (since, true)
+            }
+            Some(_) => (now_ms, false),
+            None => (now_ms, has_none),
+        };
+        self.lacks = Some((version, since));
+        lags
+    }
 }
 
 /// The leases that a leader has given or has to wait for.
@@ -108,16 +134,20 @@ impl Grants {
         if start > held.start {
             // What an earlier start was given has ended with it.
             held.start = start;
-            held.applied = 0;
+            (held.applied, held.lacks) = (0, None);
         }
         if start == held.start {
             held.applied = held.applied.max(applied);
         }
     }
 
-    /// Gives a node a lease: from which version on it counts. `None` to an earlier start.
-    pub fn grant(&mut self, node: NodeId, start: u64, now_ms: u64) -> Option<u64> {
+    /// Gives a node a lease: from which version on it counts. `None` to an earlier start, and to one that lags behind `version`,
+    /// which is committed.
+    pub fn grant(&mut self, node: NodeId, start: u64, version: u64, now_ms: u64) -> Option<u64> {
         let held = self.nodes.get_mut(&node).filter(|held| held.start == start)?;
+        if held.lags(version, now_ms) {
+            return None;
+        }
         held.until = held.until.max(now_ms + LEASE_MS + DRIFT_MS);
         Some(self.least.max(self.everywhere))
     }
@@ -195,21 +225,56 @@ mod tests {
         grants.wait(A, 6);
         assert_eq!(grants.runs_out(6, 0), Some(330));
         assert!(grants.advance(5).is_empty());
-        assert_eq!(grants.grant(B, 1, 300), Some(5));
+        assert_eq!(grants.grant(B, 1, 6, 300), Some(5));
         assert_eq!(grants.runs_out(6, 300), Some(630));
         assert_eq!((grants.reaches(6, 629), grants.reaches(6, 630)), (5, 6));
         assert_eq!(grants.runs_out(6, 630), None, "it has run out");
         assert_eq!(grants.advance(6), BTreeSet::from([A]));
-        assert_eq!(grants.grant(B, 1, 800), Some(6));
-        assert_eq!(grants.reaches(7, 900), 6, "it does not fall back");
+        grants.heard(B, 1, 6);
+        assert_eq!(grants.grant(B, 1, 6, 800), Some(6));
+        assert_eq!(grants.reaches(7, 900), 6, "it is waited for");
     }
 
     #[test]
     fn a_grant_asks_for_all_that_was_committed_before_its_leader_began() {
         let mut grants = Grants::new(1, 5, [A].into_iter(), 0);
         grants.heard(A, 1, 0);
-        assert_eq!(grants.grant(A, 1, 1), Some(5));
+        assert_eq!(grants.grant(A, 1, 5, 1), Some(5));
         grants.heard(A, 2, 0);
-        assert_eq!(grants.grant(A, 1, 2), None, "an earlier start");
+        assert_eq!(grants.grant(A, 1, 5, 2), None, "an earlier start");
+    }
+
+    #[test]
+    fn a_node_that_lags_for_longer_than_a_lease_gets_none_until_it_keeps_up_and_changes_wait_for_it_no_more()
+    {
+        let mut grants = Grants::new(1, 5, [A, B].into_iter(), 0);
+        for (node, applied) in [(A, 6), (B, 5)] {
+            grants.heard(node, 1, applied);
+        }
+        let mut given = Vec::new();
+        for now in (100..1_000).step_by(100) {
+            grants.grant(A, 1, 6, now);
+            given.extend(grants.grant(B, 1, 6, now).map(|_| now));
+        }
+        assert_eq!(given, [100, 200, 300], "its disk hangs, and it asks all the same");
+        assert_eq!((grants.reaches(6, 629), grants.reaches(6, 630)), (5, 6));
+        grants.heard(A, 1, 7);
+        grants.heard(B, 1, 6);
+        assert!(
+            grants.grant(B, 1, 7, 1_000).is_some(),
+            "that was committed since it asked"
+        );
+        assert_eq!(grants.reaches(7, 1_001), 6);
+    }
+
+    #[test]
+    fn a_node_that_joins_has_a_lease_once_it_has_the_contents() {
+        let mut grants = Grants::new(1, 5, [A].into_iter(), 0);
+        grants.heard(A, 1, 5);
+        grants.heard(B, 1, 0);
+        assert_eq!(grants.grant(B, 1, 5, 100), None);
+        assert_eq!(grants.reaches(5, 100), 5, "nobody waits for it");
+        grants.heard(B, 1, 5);
+        assert_eq!(grants.grant(B, 1, 5, 200), Some(5));
     }
 }

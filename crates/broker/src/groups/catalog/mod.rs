@@ -25,6 +25,7 @@ pub use member::{CatalogMember, Checkpoint, Effect, Question, Request};
 pub use requests::{Look, Reply, TIMEOUT_MS, nobody_knows, timeout_ms};
 
 use super::hosted::{Act, Hosted};
+use super::membership::peers;
 use super::node_groups::NodeGroups;
 use bytes::Bytes;
 use catalog::shared::{Contents, Happened, Numbered, Sender};
@@ -469,6 +470,7 @@ impl SharedCatalog {
 
     fn grant(&self, question: Question) {
         let (now, mut state) = (self.now(), self.state());
+        let committed = state.committed;
         let Question {
             term,
             node,
@@ -477,7 +479,7 @@ impl SharedCatalog {
         } = question;
         let grants = state.grants.as_mut().filter(|grants| grants.term() == term);
         let Some((least, everywhere)) =
-            grants.and_then(|grants| Some((grants.grant(node, start, now)?, grants.everywhere())))
+            grants.and_then(|grants| Some((grants.grant(node, start, committed, now)?, grants.everywhere())))
         else {
             return;
         };
@@ -502,9 +504,10 @@ impl SharedCatalog {
             self.called.store(false, Ordering::SeqCst);
             self.tell();
             let (term, leader) = (hosted.term(), hosted.leader().map(|member| member.node));
-            let now_us = self.now_us();
-            let now = now_us / 1_000;
+            let joined = self.joined(hosted, term);
+            let now = self.now();
             let mut state = self.state();
+            state.peers.extend(joined);
             state.led(term, leader, now);
             let reached = state.reached(now);
             drop(state);
@@ -513,6 +516,8 @@ impl SharedCatalog {
                 continue;
             }
             let mut state = self.state();
+            // Whoever asked meanwhile asks what is so by now, and the lease may have run out before.
+            let now_us = self.now_us();
             let work = state.work(reached.zip(term), self.me, now_us);
             let fresh_until = state.holder.fresh_until(state.version);
             self.fresh_until.store(fresh_until, Ordering::Release);
@@ -530,6 +535,20 @@ impl SharedCatalog {
         }
     }
 
+    /// The nodes that the contents know of which this node begins to lead in this term: one that has just joined may have a lease
+    /// from whoever led before, though nobody has told of it here.
+    fn joined(&self, hosted: &Hosted<CatalogMember>, term: Option<u64>) -> Vec<NodeId> {
+        let known = self.state().grants.as_ref().map(Grants::term);
+        if term.is_none() || term == known {
+            return Vec::new();
+        }
+        let joined = hosted.inspect(|machine| {
+            let known = peers(&machine.shared().view());
+            known.into_iter().map(|peer| peer.node).collect()
+        });
+        joined.unwrap_or_default()
+    }
+
     fn carry(&self, work: Work) {
         for (to, frame) in work.frames {
             self.links.send(to, frame);
@@ -540,7 +559,8 @@ impl SharedCatalog {
         for (number, look) in work.looks {
             let said = look();
             let mut state = self.state();
-            let version = state.version;
+            // It may have seen what somebody tells just now.
+            let version = state.committed;
             state.requests.seen(number, said, version);
             self.called.store(true, Ordering::SeqCst);
         }

@@ -7,6 +7,7 @@ mod frames;
 mod installs;
 mod refounding;
 mod seeds;
+mod seen;
 mod storing;
 mod transfer;
 mod trio;

@@ -4,7 +4,7 @@ use super::world::ByHand;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::groups::alone::{self, Alone};
 use crate::groups::handle::deliver;
-use crate::groups::{Hosted, Identity, Links, NodeGroups, block_at, member_journal};
+use crate::groups::{Found, Hosted, Identity, Links, NodeGroups, block_at, member_journal};
 use crate::node::Node;
 use crate::node::ends::{Ends, Receipt, Reply};
 use crate::node::paging::Nearby;
@@ -173,6 +173,14 @@ impl Trio {
         let life = self.begin(life.world, life.alone, queue, left);
         self.lives[id as usize - 1] = Some(life);
         next
+    }
+
+    /// Whether the log of a node that is down has contents of the group.
+    pub fn finds_contents(&self, id: u32) -> bool {
+        let (world, alone) = self.open_node(id, self.disks[id as usize - 1].copy()).unwrap();
+        let found = alone.found(GROUP).is_some_and(Found::has_begun);
+        world.abandon();
+        found
     }
 
     fn next_life(&mut self, id: u32) -> (MemberId, MemberId) {

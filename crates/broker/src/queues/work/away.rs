@@ -77,6 +77,8 @@ enum Place {
 struct Search {
     /// How many were asked so far.
     asked: usize,
+    /// The one that was asked last, if that was because this node's member says that it leads.
+    named: Option<NodeId>,
     /// Since so many ticks there is no session.
     ticks: u32,
 }
@@ -104,8 +106,10 @@ impl Search {
             return None;
         }
         let SharedQueue { members, leader, .. } = queue()?;
-        if leader.is_some() {
-            return leader;
+        // What this node's member knows may be of before: if that one was asked in vain, so is another one in between.
+        self.named = leader.filter(|leader| !ticks || self.named != Some(*leader));
+        if self.named.is_some() {
+            return self.named;
         }
         self.asked += 1;
         members.get(self.asked % members.len().max(1)).copied()
@@ -444,5 +448,26 @@ mod tests {
         assert!(away.is_unneeded(&work.here) && !pressure.poll(Waker::noop()));
         drop(away);
         assert!(pressure.poll(Waker::noop()));
+    }
+
+    #[test]
+    fn a_node_that_is_said_to_lead_and_declines_is_asked_in_turns_with_the_other_members() {
+        let queue = || {
+            Some(SharedQueue {
+                home: NodeId(1),
+                members: [1, 2, 3].map(NodeId).into(),
+                settings: QueueSettings::default(),
+                leader: Some(NodeId(1)),
+                numbers: None,
+            })
+        };
+        let mut search = Search::default();
+        let asked = (0..4 * ASKS_NEXT_AFTER).filter_map(|_| search.next(false, false, true, queue));
+        assert_eq!(asked.collect::<Vec<_>>(), [1, 2, 1, 3].map(NodeId));
+        assert_eq!(
+            search.next(false, false, false, queue),
+            Some(NodeId(1)),
+            "it is there again"
+        );
     }
 }
