@@ -681,7 +681,9 @@ pub fn block(numbers: std::ops::RangeInclusive<u64>, width: usize) -> Block {
     let route = RouteBuf::new(b"", b"q");
     for number in numbers {
         let properties = PropertiesBuilder::new().priority((number % 4) as u8).encode();
-        let (properties, body) = (Properties::amqp091(&properties), format!("{number:width$}"));
+        let number = number.to_string();
+        let body = " ".repeat(width.saturating_sub(number.len())) + &number;
+        let properties = Properties::amqp091(&properties);
         block.push_message(&Message::new(route.as_route(), properties, body.as_bytes()));
     }
     block.finish(true, Timestamp(1))
