@@ -33,6 +33,7 @@ pub mod exchange_kinds;
 pub mod kinds;
 pub mod machine;
 pub mod metadata;
+mod mirrors;
 pub mod node;
 pub mod password;
 pub mod pattern;

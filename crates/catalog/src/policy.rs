@@ -5,7 +5,7 @@
 //! so that a change costs the catalog the same whatever it matches.
 
 pub mod definition;
-mod mirrors;
+pub(crate) mod mirrors;
 
 use crate::{Exchange, Name, Pattern, Queue, QueueKind};
 use model::table::Table;

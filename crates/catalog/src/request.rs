@@ -214,8 +214,8 @@ pub enum Request {
         nodes: Vec<NodeId>,
         size: usize,
     },
-    /// Exactly these nodes are to have copies of a classic queue, that which it is on among them if it is on one alone. `epoch` is
-    /// the number of the one that whoever asks has seen: a queue that has become one node's own since is not yet handed back.
+    /// Exactly these nodes are to have copies of a classic queue, that which it is on among them if it is on one alone. `epoch`
+    /// is the number of the one that whoever asks has seen: a queue that has become one node's own since is not yet handed back.
     /// Answered with the queue as it is then.
     Mirror {
         id: QueueId,

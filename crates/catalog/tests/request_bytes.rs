@@ -1,5 +1,5 @@
-//! The bytes of requests, which nodes ask each other: they stay as they are, for nodes of two versions are in one cluster while it
-//! is upgraded.
+//! The bytes of requests, which nodes ask each other: they stay as they are, for nodes of two versions are in one cluster while
+//! it is upgraded.
 
 #![allow(clippy::unwrap_used)]
 

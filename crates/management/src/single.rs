@@ -33,8 +33,8 @@ fn start(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// RabbitMQ 4 knows no action; RabbitMQ 3 had mirrors synchronised. Here they do that by themselves, so there is nothing to begin,
-/// and what would end it is answered as it is there.
+/// RabbitMQ 4 knows no action; RabbitMQ 3 had mirrors synchronised. Here they do that by themselves, so there is nothing to
+/// begin, and what would end it is answered as it is there.
 fn act(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = call.view.queue(call.part("vhost"), call.part("name"));
     let queue = queue.ok_or_else(|| Refusal::Missing("queue_not_found".into()))?;

@@ -79,8 +79,8 @@ impl Broker {
         self.queues().copy(queue)?.replica()?.progress()
     }
 
-    /// How many segments the messages of this node's copy of a queue lie in, and how long its records take lately until a majority
-    /// has them, in microseconds.
+    /// How many segments the messages of this node's copy of a queue lie in, and how long its records take lately until a
+    /// majority has them, in microseconds.
     pub fn copy_figures(&self, queue: QueueId) -> Option<(u64, u64)> {
         let copy = self.queues().copy(queue)?;
         let replica = copy.replica()?;

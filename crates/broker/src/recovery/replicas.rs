@@ -55,8 +55,8 @@ impl Copies {
         }
     }
 
-    /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life ended,
-    /// or it is not clear. Others may have become members since: first it is handed back.
+    /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life
+    /// ended, or it is not clear. Others may have become members since: first it is handed back.
     pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
         if known.epoch.number == 0 || !known.is_mirrorable() || !topology.is_here(known) {
             return false;

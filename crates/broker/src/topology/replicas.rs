@@ -170,7 +170,8 @@ impl Topology {
         }
     }
 
-    /// This node's copy can't be made anew of what it has: it takes part in nothing any more, as one that was found so at a start.
+    /// This node's copy can't be made anew of what it has: it takes part in nothing any more, as one that was found so at a
+    /// start.
     pub(crate) fn copy_is_damaged(&self, id: QueueId) {
         let is_damaged = |queue: &mut Arc<Queue>| queue.replica().is_some_and(Replica::is_damaged);
         let mut copy = None;
@@ -277,8 +278,8 @@ impl Topology {
             return true;
         };
         let status = groups.status(group);
-        // Who was to have a copy, and is to have none before anybody has told it anything, is never told that it has none. Founders
-        // are asked for their votes.
+        // Who was to have a copy, and is to have none before anybody has told it anything, is never told that it has none.
+        // Founders are asked for their votes.
         let has_nothing = |status: &Status| {
             let is_founder = status.members.members().any(|member| member == status.me);
             status.term == 0 && status.last == 0 && !is_founder && wanted.is_none()

@@ -2,8 +2,6 @@
 //! they say of the nodes that are to have a queue. See decision note 61.
 
 use super::definition::term;
-use crate::node::{Node, NodeId};
-use crate::{Queue, View};
 use model::table::{Table, Value};
 
 const SYNC_MODES: [&str; 2] = ["manual", "automatic"];
@@ -12,7 +10,7 @@ const LOCATORS: &[&str] = &["min-masters", "client-local", "random"];
 
 /// Who is to have a classic queue beside the node that it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
     /// All nodes.
     All,
     /// So many, the one that leads among them.
@@ -22,7 +20,7 @@ enum Mode {
 }
 
 impl Mode {
-    fn of(definition: &Table) -> Option<Self> {
+    pub(crate) fn of(definition: &Table) -> Option<Self> {
         let params = definition.get("ha-params");
         match definition.get("ha-mode")?.as_str()? {
             "all" => Some(Self::All),
@@ -36,54 +34,6 @@ impl Mode {
             }
             _ => None,
         }
-    }
-}
-
-/// A majority of two is two: where there is a third node, it has a copy, too.
-const FEWEST_THAT_SURVIVE: usize = 3;
-
-impl View {
-    /// The nodes that are to have a classic queue as its policy says, of which `leader` has it now: none but that one if no policy
-    /// asks for mirrors. `None` for queues that no policy mirrors: those of other kinds, and exclusive ones, as in RabbitMQ.
-    /// Of nodes that are as good as each other those have it that have it already, or can be `reached`.
-    pub fn mirrors(
-        &self,
-        queue: &Queue,
-        leader: NodeId,
-        is_reached: impl Fn(NodeId) -> bool,
-    ) -> Option<Vec<NodeId>> {
-        if !queue.is_mirrorable() {
-            return None;
-        }
-        let definition = self.vhost(&queue.vhost)?.policies().of_queue(queue).definition();
-        let mode = definition.as_ref().and_then(Mode::of);
-        let mut there: Vec<(NodeId, &Node)> = self
-            .nodes()
-            .map(|(node, known)| (*node, known))
-            .filter(|(node, known)| *node == leader || known.joined().is_some())
-            .collect();
-        let is_member = |node: NodeId| node == leader || queue.is_shared() && queue.member(node).is_some();
-        there.sort_by_key(|(node, known)| {
-            let (is_reached, is_open) = (is_reached(*node), known.is_open_to_queues());
-            (*node != leader, !is_member(*node), !is_reached, !is_open, *node)
-        });
-        let nodes = there.iter().map(|(node, _)| *node);
-        Some(match mode {
-            None => vec![leader],
-            Some(Mode::All) => nodes.collect(),
-            Some(Mode::Exactly(2)) => nodes.take(FEWEST_THAT_SURVIVE).collect(),
-            Some(Mode::Exactly(count)) => nodes.take(count.max(1)).collect(),
-            Some(Mode::Nodes(names)) => {
-                let is_named = |known: &Node| names.iter().any(|name| *name == known.name.as_bytes());
-                // The node that has it alone leaves once others have it, and stays if none of those exists.
-                let none = !there.iter().any(|(_, known)| is_named(known));
-                let stays = |node: NodeId| node == leader && (none || !queue.is_shared());
-                let named = there
-                    .iter()
-                    .filter(|(node, known)| is_named(known) || stays(*node));
-                named.map(|(node, _)| *node).collect()
-            }
-        })
     }
 }
 

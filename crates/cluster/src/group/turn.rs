@@ -51,8 +51,8 @@ pub enum Event {
     Removed(GroupId),
     /// A peer says that the group was deleted. Whether it was, the host has to know elsewhere; until it is closed here, it rests.
     Gone { group: GroupId, by: NodeId },
-    /// A peer speaks of a group that isn't open here. If it was deleted, the host says so by `delete`. If it speaks to a member of
-    /// this node, its group has that one by now, and no earlier one of this node.
+    /// A peer speaks of a group that isn't open here. If it was deleted, the host says so by `delete`. If it speaks to a member
+    /// of this node, its group has that one by now, and no earlier one of this node.
     Unknown {
         group: GroupId,
         node: NodeId,

@@ -303,8 +303,8 @@ impl<E: Ends> Handle<E> {
         }
     }
 
-    /// A tick of the clock, of which there is one each 100 ms. Whoever leads lets consumers of a node that it does not hear of keep
-    /// what they hold for as many ticks as `keeps_for` says.
+    /// A tick of the clock, of which there is one each 100 ms. Whoever leads lets consumers of a node that it does not hear of
+    /// keep what they hold for as many ticks as `keeps_for` says.
     pub fn tick(&mut self, keeps_for: impl FnOnce() -> u32, orders: &mut Orders<E>) {
         let lives = match &mut self.link {
             Some(Link {

@@ -547,8 +547,8 @@ impl Peer {
         consumers.for_each(|it| it.goes_on(requests));
     }
 
-    /// It is not heard of for long, and keeps what it has: its consumers get nothing more, and what the queue has for them meanwhile
-    /// goes back.
+    /// It is not heard of for long, and keeps what it has: its consumers get nothing more, and what the queue has for them
+    /// meanwhile goes back.
     pub fn is_away(&mut self, requests: &mut Requests) {
         for it in self.consumers.values_mut() {
             it.halt(requests);

@@ -210,8 +210,8 @@ impl Sessions {
         }
     }
 
-    /// A tick of the clock, of which there is one each 100 ms. Consumers of nodes that are not heard of keep what they hold for as
-    /// many ticks as `keeps_for` says.
+    /// A tick of the clock, of which there is one each 100 ms. Consumers of nodes that are not heard of keep what they hold for
+    /// as many ticks as `keeps_for` says.
     pub fn tick(&mut self, keeps_for: impl FnOnce() -> u32, requests: &mut Requests) {
         let counted = self.silent.values_mut().chain(self.awaited.values_mut());
         for ticks in counted.chain(self.asked.values_mut()) {
@@ -251,8 +251,8 @@ impl Sessions {
         }
     }
 
-    /// Nodes that are not heard of for so long that they count as down. Those that keep what they hold for longer get nothing more
-    /// meanwhile.
+    /// Nodes that are not heard of for so long that they count as down. Those that keep what they hold for longer get nothing
+    /// more meanwhile.
     fn silent_too_long(
         &mut self,
         keeps_for: impl FnOnce() -> u32,

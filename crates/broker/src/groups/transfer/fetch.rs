@@ -158,7 +158,8 @@ impl Fetch {
         !matches!(self.wanted, Wanted::Nothing)
     }
 
-    /// How far it has come: bytes so far, how much there is to be and how much is missing (see [`CopyProgress`](super::CopyProgress)).
+    /// How far it has come: bytes so far, how much there is to be and how much is missing (see
+    /// [`CopyProgress`](super::CopyProgress)).
     /// `None` if nothing is wanted, or nobody has said how much there is.
     pub fn come(&self) -> Option<(u64, u64, u64)> {
         match &self.wanted {

@@ -55,8 +55,8 @@ pub(super) struct Away {
 struct Inner {
     handle: Handle<Ends>,
     place: Place,
-    /// How its messages are known to clients, if it may be on one node alone: numbers of each of that node's starts are shown above
-    /// those of the ones before.
+    /// How its messages are known to clients, if it may be on one node alone: numbers of each of that node's starts are shown
+    /// above those of the ones before.
     numbers: Option<Numbers>,
     /// For so many ticks nobody has needed it.
     unneeded: u32,

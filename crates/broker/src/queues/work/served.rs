@@ -85,8 +85,9 @@ impl Served {
         Self::with(queue, here, (term, sessions), requests, started)
     }
 
-    /// The same for a queue that several nodes have or have had, and that this one leads in this term. Some may have something of it that
-    /// others have delivered: they are heard first, or count as down, which goes on record before it is given to anybody else.
+    /// The same for a queue that several nodes have or have had, and that this one leads in this term. Some may have something of
+    /// it that others have delivered: they are heard first, or count as down, which goes on record before it is given to anybody
+    /// else.
     pub fn leading(
         (queue, term): (Arc<Queue>, u64),
         here: Arc<Here>,

@@ -368,8 +368,8 @@ fn what_was_asked_before_another_session_opens_that_one_if_the_node_has_given_up
     assert_eq!(opened_by([7, 7], [9, 11]), [(2, 9)]);
 }
 
-/// A consumer of node 1 has a message, and the leader hears that node no more. Then two more are published, and there is a consumer
-/// on node 2.
+/// A consumer of node 1 has a message, and the leader hears that node no more. Then two more are published, and there is a
+/// consumer on node 2.
 fn away(keeps_for: u32) -> World {
     let mut world = World::new(
         NODES,
