@@ -12,11 +12,26 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use storage::JournalId;
 
+/// So many requests of nodes wait at most, and so long, in milliseconds; then the queue goes on as it is.
+const WAITING: usize = 4_096;
+const WAITS_MS: u64 = 2_000;
+
 /// A queue that is handed back.
-pub(super) struct Back {
+pub(super) struct Back<M: Replicated> {
     queue: JournalId,
     attempts: u32,
     change: Arc<Change>,
+    /// What nodes have asked meanwhile. Once it is handed back they ask again.
+    requests: Vec<M::Request>,
+    /// Since when, by the clock of those who ask; `None` while nobody waits.
+    since: Option<Timestamp>,
+}
+
+impl<M: Replicated> Back<M> {
+    fn is_late(&self, now: Timestamp) -> bool {
+        let waits = |since: Timestamp| now.0.saturating_sub(since.0) > WAITS_MS;
+        self.requests.len() >= WAITING || self.since.is_some_and(waits)
+    }
 }
 
 struct Change {
@@ -57,6 +72,8 @@ impl<M: Replicated> ReplicatedHost<M> {
             queue,
             attempts: ATTEMPTS,
             change: Arc::new(change),
+            requests: Vec::new(),
+            since: None,
         }));
         if let State::Turned(host) = &mut self.state {
             // What an entry's place in the log has made it order, it orders now.
@@ -64,11 +81,23 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
+    /// A node asks this while the queue is handed back.
+    pub fn waits(&mut self, now: Timestamp, request: M::Request) {
+        if let Some(back) = &mut self.back {
+            back.since.get_or_insert(now);
+            back.requests.push(request);
+        }
+    }
+
     /// Goes on with that, if everything is committed that was decided.
     pub(super) fn go_back(&mut self, act: &mut dyn FnMut(M::Effect)) {
+        let now = self.groups().node().now();
         let (Some(back), State::Turned(host)) = (&mut self.back, &mut self.state) else {
             return;
         };
+        if back.is_late(now) {
+            return self.give_up_back(act);
+        }
         if !host.holds_nothing() || !host.journal.is_settled_alone() {
             return;
         }
@@ -84,6 +113,7 @@ impl<M: Replicated> ReplicatedHost<M> {
                 let log = &back.change.groups.node().log;
                 let written = handover::take_back(log, back.queue, begun, &bytes, promise);
                 let _ = back.change.contents.set(written);
+                back.requests = Vec::new();
                 // Whatever its disk answers from now on, nothing more comes of it.
                 self.state = State::Stopped;
             }
@@ -93,11 +123,19 @@ impl<M: Replicated> ReplicatedHost<M> {
                 host.handle(Timestamp(0), M::ask_store(store::Request::MoveOut));
                 host.commit(|effect, journal| sort(effect, journal, act));
             }
-            HandOver::Elsewhere => {
-                let change = back.change.clone();
-                self.back = None;
-                change.successor.given_up();
-            }
+            HandOver::Elsewhere => self.give_up_back(act),
         }
+    }
+
+    /// The queue stays the group's, and goes on with what nodes have asked meanwhile.
+    fn give_up_back(&mut self, act: &mut dyn FnMut(M::Effect)) {
+        let Some(back) = self.back.take() else { return };
+        let now = self.groups().node().now();
+        for request in back.requests {
+            // It has led all the time.
+            let _ = self.handle(now, request);
+        }
+        self.commit(act);
+        back.change.successor.given_up();
     }
 }

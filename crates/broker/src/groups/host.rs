@@ -44,7 +44,7 @@ pub struct ReplicatedHost<M: Replicated> {
     /// What is fetched from other nodes, and answered to them.
     pub(super) transfers: Transfers,
     /// It is handed back to this node's own journal.
-    pub(super) back: Option<Box<Back>>,
+    pub(super) back: Option<Box<Back<M>>>,
     /// Its machine has taken another one's place, and whoever follows it does not know yet.
     pub(super) resumed: bool,
 }
@@ -108,10 +108,10 @@ impl<M: Replicated> ReplicatedHost<M> {
         self.term().is_some()
     }
 
-    /// In which term its machine decides, if it does. One that is handed back decides nothing more.
+    /// In which term its machine decides, if it does.
     pub fn term(&self) -> Option<u64> {
         match &self.state {
-            State::Turned(host) if self.back.is_none() => host.journal.term(),
+            State::Turned(host) => host.journal.term(),
             _ => None,
         }
     }

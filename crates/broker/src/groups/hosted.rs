@@ -128,8 +128,10 @@ impl<M: Replicated> Hosted<M> {
         let leads = host.term() == Some(term);
         if leads {
             for request in requests {
-                // It leads, so it takes them all.
-                let _ = host.handle(now, request);
+                // It leads, so it takes them all; one that is handed back takes them if it goes on after all.
+                if let Err(request) = host.handle(now, request) {
+                    host.waits(now, request);
+                }
             }
             self.commit(&mut host);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A machine as its replicated host, its journal and transfers of its contents know it. Every [`QueueMachine`] is one. A machine
 /// whose records bring no messages has no message store: it orders checkpoints when it is asked for them, and nothing else of it.
-pub trait Replicated: Machine<Record: Send, Effect: Send> + Send + Sized + 'static {
+pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send + Sized + 'static {
     /// With what it is made.
     type Settings: Clone + Send;
     /// What a node remembers beside the records: checkpoints, and where its message store has moved bytes.

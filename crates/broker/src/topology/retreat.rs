@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::queues::{JournalOf, OwnTerm, Queue, QueueType, Shared, queue_type, taken_back};
 use cluster::NodeId;
 use model::QueueId;
+use queue::Request;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::JournalId;
@@ -123,7 +124,12 @@ impl Topology {
             }
             Stage::Ahead(ticks) => *stage = Stage::Ahead(ticks - 1),
             Stage::Waits(ticks) => *stage = Stage::Waits(ticks - 1),
-            Stage::Back | Stage::Deleted => {}
+            // Those who wait are looked at, whether or not somebody asks for something.
+            Stage::Back => {
+                drop(stage);
+                copy.submit(Request::Wake);
+            }
+            Stage::Deleted => {}
             Stage::Written(contents) => {
                 drop(stage);
                 self.end_retreat(shared, copy, (&retreat, contents));

@@ -185,6 +185,7 @@ fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_
     (append.entries, append.commit) = (entries.to_vec().into(), 2);
     tell(&mut groups, append).unwrap();
     synced_turn(&mut groups);
+    synced_turn(&mut groups);
     let mut sleep = message(MessageType::MsgHeartbeat, 1);
     (sleep.index, sleep.commit) = (2, 2);
     let mut frame = FrameWriter::new(1);
