@@ -103,7 +103,7 @@ def _(t):
     t[1].quorum("new")
     t[2].quorum("of5", quorum_initial_group_size=5)
     t[2].delete_queue("gone")
-    t.tool(1, "rabbitmqctl list_queues -p ~ name leader members online", until="new\tnode1\t[node1, node2, node3]\t[node1, node2]\n")
+    t.tool(1, "rabbitmqctl list_queues -p ~ name leader members online", until="new\tnode1\t[node1, node2, node3]\t[node1, node2]\n    of5\tnode2\t[node1, node2, node3]\t[node1, node2]")
     t[2].confirm_select()
     t[2].publish("", "new")
     t[2].confirms(1)
