@@ -7,6 +7,7 @@ from pika import frame as frames
 from pika import spec
 
 from test_process import at, broker, pytestmark  # noqa: F401 - a fixture and a mark
+from waiting import until
 from wire import B, Q, method_bytes, raw_frame
 
 INTERCEPT = "message_interceptors.incoming"
@@ -115,4 +116,4 @@ def test_what_is_never_finished_has_a_limit(broker):  # noqa: F811
             for _ in range(4):
                 for number in range(2, 301):
                     other.send_bytes(raw_frame(3, number, b"y" * 5_000))
-        assert other.call(1, Q.Declare(queue="q", passive=True), Q.DeclareOk).message_count == 3 * 299
+        until(lambda: other.call(1, Q.Declare(queue="q", passive=True), Q.DeclareOk).message_count, wanted=lambda it: it == 3 * 299, what="not all arrived")

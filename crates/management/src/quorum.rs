@@ -189,6 +189,10 @@ fn lead(call: &Call<'_>) -> Result<Reply, Refusal> {
     if !queue.is_shared() || queue.member(node).is_none() {
         return Ok(unavailable("unknown_member"));
     }
+    // As in RabbitMQ whoever leads goes on: a node in maintenance would hand it over again.
+    if call.view.node(node).is_some_and(|known| known.is_drained) {
+        return Ok(Reply::empty(204));
+    }
     let leader = call.view.node_name(call.api.broker.place_of(queue));
     let question = Question {
         verb: "POST",
