@@ -3,10 +3,8 @@
 //! ([`super::retreat`]). See decision note 61.
 
 use super::Topology;
-use super::replicas::{is_as_wanted, member_id};
 use crate::queues::{Handle, Replica, group_of};
 use catalog::{NodeId, Queue, QueueKind, Request, View};
-use cluster::{MemberId, NodeId as GroupNode};
 use model::QueueId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -153,10 +151,8 @@ impl Topology {
     /// In which term this node leads the queue's group, if nobody else is a member of it any more.
     fn alone_in(&self, known: &Queue) -> Option<u64> {
         let status = self.groups()?.status(group_of(known))?;
-        let members: Vec<MemberId> = known.members().filter_map(member_id).collect();
-        let is_reached = |node: GroupNode| self.reaches(NodeId(node.0.into()));
         let is_alone = status.members.members().count() == 1;
-        (is_alone && is_as_wanted(&members, &status.members, is_reached)).then_some(status.term)
+        (is_alone && self.is_whole(known)).then_some(status.term)
     }
 }
 

@@ -137,7 +137,7 @@ impl Topology {
     }
 
     /// All that are to have it vote, and nobody else does.
-    fn is_whole(&self, known: &Queue) -> bool {
+    pub(super) fn is_whole(&self, known: &Queue) -> bool {
         if !known.is_shared() {
             return true;
         }
