@@ -225,7 +225,7 @@ impl Session {
         queue: &str,
         mut settings: ConsumerSettings,
     ) -> Result<Subscription, Refusal> {
-        let queue = self.queue_to_consume(queue)?;
+        let queue = self.queue_to_consume(channel, queue)?;
         settings.exclusive &= queue.kind.has_exclusive_consumers();
         let consumer = ConsumerId(self.broker().node().number());
         let reply = self.reply(channel, false);
@@ -269,8 +269,8 @@ impl Session {
         }
     }
 
-    fn queue_to_consume(&self, name: &str) -> Result<QueueRef, Refusal> {
-        let queue = self.queue_to_read(name)?;
+    fn queue_to_consume(&self, channel: ChannelId, name: &str) -> Result<QueueRef, Refusal> {
+        let queue = self.queue_of_step(channel, name)?;
         let view = self.broker().view();
         let known = view.queue(self.vhost(), name);
         let settings = known.map(|known| view.settings(known));
@@ -297,7 +297,7 @@ impl Session {
         queue: &str,
         no_ack: bool,
     ) -> Result<(QueueRef, Question), Refusal> {
-        let queue = self.queue_to_consume(queue)?;
+        let queue = self.queue_to_consume(channel, queue)?;
         if queue.single_active && !queue.kind.gives_beside_active() {
             return Err(Refusal::GetBesideActive {
                 queue: queue.name().into(),
@@ -328,7 +328,7 @@ impl Session {
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<Question, Refusal> {
-        let handle = self.queue_to_read(queue)?;
+        let handle = self.queue_of_step(channel, queue)?;
         let reply = self.reply(channel, false);
         let question = reply.question;
         handle.ask(question, Request::Purge { reply });

@@ -1,8 +1,10 @@
 //! Publishing where several nodes decide what exists: a node that may not believe its copy does not route by it, for it
-//! might miss what was bound, or forbidden, meanwhile. Messages wait first, and are refused in the end.
+//! might miss what was bound, or forbidden, meanwhile. Messages wait first, and are refused in the end. So do those who ask
+//! for a queue that the copy does not have.
 
 use crate::clients::outbox::ChannelId;
 use crate::groups::catalog::nobody_knows;
+use crate::queues::Handle;
 use crate::session::Session;
 use crate::topology::{Decision, Question};
 use catalog::{Answer, Refusal};
@@ -25,9 +27,31 @@ impl Session {
     /// no longer is.
     #[cold]
     pub fn may_route(&self, channel: ChannelId) -> Result<(), Refusal> {
-        if let Some(answered) = self.undecided.resume(channel) {
-            return answered.map(drop);
+        match self.undecided.resume(channel) {
+            Some(answered) => answered.map(drop),
+            None => self.ask_if_stale(channel),
         }
+    }
+
+    /// The queue that a step of this channel is about, if this session may read from it. That there is none is said once it is
+    /// known: another client may have been told meanwhile, through another node, that it has declared the queue.
+    ///
+    /// # Errors
+    /// Those of [`Session::queue_to_read`], and of [`Session::may_route`] in place of a queue that is not known.
+    pub(crate) fn queue_of_step(&self, channel: ChannelId, name: &str) -> Result<Handle, Refusal> {
+        let asked = self.undecided.resume(channel);
+        let is_asked = asked.is_some();
+        asked.transpose()?;
+        match self.queue_to_read(name) {
+            Err(Refusal::NoQueue { .. }) if !is_asked => {
+                self.ask_if_stale(channel)?;
+                self.queue_to_read(name)
+            }
+            found => found,
+        }
+    }
+
+    fn ask_if_stale(&self, channel: ChannelId) -> Result<(), Refusal> {
         let shared = self.broker.shared_catalog();
         let Some(shared) = shared.filter(|shared| !shared.is_fresh()) else {
             return Ok(());

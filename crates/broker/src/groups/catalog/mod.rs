@@ -88,6 +88,10 @@ pub struct SharedCatalog {
     stale_since: AtomicU64,
 }
 
+/// A node without a tick for longer than this did not run, as after SIGSTOP or while its virtual machine moved: that it has no lease says
+/// nothing of whom it can reach.
+const STOOD_STILL_MS: u64 = 1_000;
+
 /// So many requests wait at the most until those before them are committed; who asked for more asks again.
 const MOST_GATHERED: usize = 8_192;
 
@@ -113,6 +117,8 @@ struct State {
     out: Vec<(NodeId, Frame)>,
     /// When the catalog's thread looks next by itself, in microseconds.
     looks_at: u64,
+    /// The last tick, in milliseconds.
+    ticked: u64,
 }
 
 /// What became of the catalog.
@@ -170,6 +176,7 @@ impl SharedCatalog {
                 peers,
                 out: Vec::new(),
                 looks_at: u64::MAX,
+                ticked: began,
             }),
             telling: Mutex::default(),
             called: AtomicBool::new(false),
@@ -244,7 +251,7 @@ impl SharedCatalog {
         self.now() < self.fresh_until.load(Ordering::Acquire)
     }
 
-    /// Whether that has not been so for [`TIMEOUT_MS`]: this is no election, nobody who decides can be reached.
+    /// Whether that has not been so for [`TIMEOUT_MS`] in which the node ran: this is no election, nobody who decides can be reached.
     pub fn is_cut_off(&self) -> bool {
         self.now() >= self.stale_since.load(Ordering::Acquire) + TIMEOUT_MS
     }
@@ -269,6 +276,10 @@ impl SharedCatalog {
     pub fn tick(&self) {
         let (now, start) = (self.now(), self.groups.me().1);
         let mut state = self.state();
+        let before = std::mem::replace(&mut state.ticked, now);
+        if now.saturating_sub(before) > STOOD_STILL_MS {
+            self.stale_since.fetch_max(now, Ordering::AcqRel);
+        }
         if let Some(leader) = state.leader {
             let round = state.holder.ask(now);
             let applied = state.version;

@@ -2,8 +2,8 @@
 //! clients of both.
 
 use super::*;
-use crate::groups::catalog::CatalogLinks;
-use crate::groups::{Identity, Links};
+use crate::groups::catalog::{CatalogLinks, SharedCatalog};
+use crate::groups::{Identity, Links, NodeGroups};
 use crate::session::declare::Binding;
 use crate::{DeclareExchange, Sharing};
 use cluster::{GroupId, Groups, MemberId, Membership, Settings};
@@ -236,10 +236,8 @@ impl CatalogLinks for Nowhere {
     fn send(&self, _: NodeId, _: Bytes) {}
 }
 
-#[test]
-fn what_waits_until_its_node_may_believe_what_exists_goes_on_before_what_comes_then() {
-    let pair = with(once());
-    let broker = &pair.home.broker;
+/// The node shares its catalog, and nobody has decided anything in it so far: it may not believe what it has.
+fn share(broker: &Arc<Broker>) -> (Arc<NodeGroups>, Arc<SharedCatalog>) {
     let me = MemberId::first(HOME);
     let groups = broker.replicate(Groups::new(HOME, 1, Settings::default()), Arc::new(Nowhere));
     let shared = broker.share_catalog(Sharing {
@@ -252,11 +250,11 @@ fn what_waits_until_its_node_may_believe_what_exists_goes_on_before_what_comes_t
         },
         peers: Vec::new(),
     });
-    pair.link();
     assert!(broker.is_stale());
-    let same = Table::new().with(X_DEDUPLICATION_HEADER, "same");
-    publish(&pair.away, ONCE, &same, "first", 1);
-    pair.told("a confirm", confirms(1));
+    (groups, shared)
+}
+
+fn decide(broker: &Broker, (groups, shared): &(Arc<NodeGroups>, Arc<SharedCatalog>)) {
     let until = Instant::now() + LIMIT;
     while broker.is_stale() {
         assert!(Instant::now() < until, "nobody decides");
@@ -264,6 +262,39 @@ fn what_waits_until_its_node_may_believe_what_exists_goes_on_before_what_comes_t
         shared.tick();
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn that_there_is_no_such_queue_is_said_once_its_node_may_believe_that() {
+    let pair = with(once());
+    let (broker, session) = (&pair.home.broker, &pair.home.session);
+    let shared = share(broker);
+    let undecided = Err(Refusal::Undecided);
+    for (number, name) in ["unknown", "another"].into_iter().enumerate() {
+        let channel = ChannelId(100 + number as u64);
+        let ask = || session.purge_queue(channel, name).map(drop);
+        assert_eq!(ask(), undecided);
+        assert!(session.must_ask());
+        assert_eq!(ask(), undecided, "it is the same step");
+    }
+    let known = session.get(ChannelId(200), "q", true);
+    assert!(known.is_ok(), "what is known can be had");
+    decide(broker, &shared);
+    let ask = |name: &str| session.get(ChannelId(300), name, true).map(drop);
+    assert!(matches!(ask("unknown"), Err(Refusal::NoQueue { .. })));
+    assert_eq!(ask("q"), Ok(()));
+}
+
+#[test]
+fn what_waits_until_its_node_may_believe_what_exists_goes_on_before_what_comes_then() {
+    let pair = with(once());
+    let broker = &pair.home.broker;
+    let shared = share(broker);
+    pair.link();
+    let same = Table::new().with(X_DEDUPLICATION_HEADER, "same");
+    publish(&pair.away, ONCE, &same, "first", 1);
+    pair.told("a confirm", confirms(1));
+    decide(broker, &shared);
     publish(&pair.away, ONCE, &same, "second", 2);
     publish(&pair.away, ONCE, &Table::new(), "last", 3);
     assert_eq!(pair.all_until("last"), ["first"]);
