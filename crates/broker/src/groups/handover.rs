@@ -271,7 +271,7 @@ pub fn move_out() -> Request<Ends> {
     Request::Store(store::Request::MoveOut)
 }
 
-/// What ends something that is under way, for which a queue that is handed over waits.
+/// What a queue that is handed over still does: what ends something that is under way, for which it waits, and what settings it gets.
 pub fn ends_something(request: &Request<Ends>) -> bool {
     matches!(
         request,
@@ -280,6 +280,7 @@ pub fn ends_something(request: &Request<Ends>) -> bool {
             | Request::GiveUp { .. }
             | Request::PutBack { .. }
             | Request::Remove { .. }
+            | Request::Configure { .. }
     )
 }
 

@@ -92,7 +92,12 @@ impl Copies {
     ) -> Option<InCharge> {
         let group = group_of(known);
         let whose = replayed.get(&id).map(|it| it.whose()).unwrap_or_default();
-        let in_charge = whose.in_charge(id, group, self.found.get(&group.0), &groups.node().log);
+        let log = &groups.node().log;
+        let in_charge = whose.in_charge(id, group, self.found.get(&group.0), log);
+        if matches!(in_charge, Ok(InCharge::Group)) && whose.handed_over() == Some(group) {
+            // A power cut has taken the end of the batch that handed it over.
+            log.forget(id);
+        }
         in_charge.map_err(|why| self.unclear.insert(known.id, why)).ok()
     }
 

@@ -9,7 +9,7 @@ use crate::queues::{Handle, JournalOf, Queue, QueueHost, QueueJournal, QueueType
 use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
 use catalog::{Effect, Name, QueueKind, Vhost, View};
-use model::{Machine, QueueSettings};
+use model::{Machine, QueueId, QueueSettings};
 use queue::Request as QueueRequest;
 use queue::seen::Seen;
 use std::collections::BTreeSet;
@@ -22,6 +22,8 @@ pub(super) struct Orders {
     queues: Vec<Order>,
     /// Virtual hosts with other policies than before.
     vhosts: BTreeSet<Name>,
+    /// New queues that others are to have, too.
+    mirrored: Vec<QueueId>,
 }
 
 enum Order {
@@ -86,7 +88,7 @@ impl Topology {
                                 .for_each(|vhost| warn_of_fallbacks(vhost, &known));
                             drop(self.start_queue(&known, made, view.settings(&known), None));
                             if self.groups().is_some() && self.is_mirrored(view, &known) {
-                                self.is_unsettled(known.id);
+                                orders.mirrored.push(known.id);
                             }
                         }
                         None => {
@@ -110,6 +112,8 @@ impl Topology {
 
     /// What takes its time, without the catalog: ends queues, and gives others the settings of their new policies.
     pub(super) fn finish(&self, orders: Orders, gone: Vec<Handle>) {
+        // Whoever looked at them before could not find them.
+        orders.mirrored.iter().for_each(|id| self.is_unsettled(*id));
         for handle in &gone {
             match handle {
                 Handle::Here(queue) => self.stop_queue(queue),

@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// After so many ticks, of 100 ms each, the catalog is asked again, if nothing has changed.
 const ASKS_AGAIN_AFTER: u32 = 20;
 
+/// A group that is over may be led in so many terms more before it is handed back, one for each start of its node. What nodes hold
+/// counts in these, and would not in one that they take for a start of the queue's own.
+const LED_AGAIN: u64 = 1_000_000;
+
 /// What this node is about.
 #[derive(Debug, Default)]
 pub(super) struct Mirroring {
@@ -86,14 +90,19 @@ impl Topology {
         let Some(mut wanted) = self.mirrors(&view, &known) else {
             return true;
         };
-        wanted.sort_unstable();
         let mut now: Vec<NodeId> = match is_shared {
             true => known.members().map(|member| member.node).collect(),
             false => vec![known.home],
         };
         now.sort_unstable();
+        // The node that has it leaves once those have it who are to: until then, what is on record says who has everything.
+        let own = self.own_node();
+        let leaves = is_shared && wanted.iter().all(|node| now.contains(node)) && self.is_whole(&known);
+        let stays = !wanted.contains(&own) && now.contains(&own) && !leaves;
+        wanted.extend(stays.then_some(own));
+        wanted.sort_unstable();
         // The journal of a transient one is for a group only: it stays a group of one.
-        let goes_back = is_shared && known.is_durable() && wanted == [self.own_node()];
+        let goes_back = is_shared && known.is_durable() && wanted == [own];
         let request = match (wanted == now, goes_back) {
             (false, _) => Request::Mirror {
                 id,
@@ -104,17 +113,18 @@ impl Topology {
                 Some(term) => Request::Unmirror {
                     id,
                     node: self.own_node(),
-                    behind: term,
+                    behind: term + LED_AGAIN,
                 },
                 None => return false,
             },
             (true, false) => {
                 self.mirroring.asked().remove(&id);
-                // The next one is asked for once the node that has it alone can leave.
-                return true;
+                // It is looked at again until this node can leave.
+                return !stays;
             }
         };
-        if self.mirroring.asks(id, &request) {
+        // Without those who decide, each would be asked for again and again.
+        if !self.is_stale() && self.mirroring.asks(id, &request) {
             tracing::info!(area = "groups", "{}", said(&known, &request, &view));
             self.decide(None, request).then(move |answered| {
                 if let Err(refusal) = answered {

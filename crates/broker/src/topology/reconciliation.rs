@@ -121,7 +121,12 @@ impl Topology {
 
     /// The queue, if this node leads it or has it alone.
     fn led_here(&self, id: QueueId) -> Option<Arc<Queue>> {
-        match self.registry.get(id)? {
+        // Which nodes have others is for their policies to say.
+        match self
+            .registry
+            .get(id)
+            .filter(|handle| handle.kind().is_replicated())?
+        {
             Handle::Shared(shared) => {
                 let copy = shared.replica.as_ref();
                 copy.is_some_and(|queue| queue.is_led_here())

@@ -70,11 +70,13 @@ impl Topology {
         };
         let written = under_way.written();
         let Some(written) = written else { return false };
+        // It is of the generation that was written, which may be over by now as well: then that is found next.
+        let written_for = under_way.known.clone();
         refounding.remove(&known.id);
         drop(refounding);
         queue.replica().into_iter().for_each(Replica::give_up);
         match written {
-            Ok(found) => self.open_refounded(known, found),
+            Ok(found) => self.open_refounded(&written_for, found),
             Err(error) => {
                 tracing::error!(
                     area = "groups",

@@ -153,7 +153,13 @@ impl Topology {
     fn end_retreat(&self, shared: &Shared, before: &Arc<Queue>, (retreat, contents): (&Retreat, Contents)) {
         let known = &shared.known;
         let settings = self.view().settings(known);
-        let host = taken_back(retreat.made, settings, &self.node.log, retreat.journal, contents);
+        let host = taken_back(
+            retreat.made,
+            settings.clone(),
+            &self.node.log,
+            retreat.journal,
+            contents,
+        );
         let queue = match host {
             Ok(host) => before.succeeded_by(known, host),
             Err(why) => {
@@ -178,6 +184,13 @@ impl Topology {
         self.retreating().remove(&known.id);
         if !is_there {
             return self.stop_queue(&queue);
+        }
+        let now = self.view().settings(known);
+        if now != settings {
+            // Its policy has changed while others still had the copy before.
+            queue.submit(Request::Configure {
+                settings: Box::new(now),
+            });
         }
         tracing::info!(area = "groups", "{queue:?} is this node's own again");
         if let Some(known) = self

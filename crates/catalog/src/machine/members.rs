@@ -68,7 +68,8 @@ impl<R> Catalog<R> {
     }
 
     fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
-        let known = self.queues.get(&id).filter(|queue| queue.is_replicated());
+        let is_one = |queue: &&Arc<Queue>| queue.is_replicated() && !queue.is_mirrorable();
+        let known = self.queues.get(&id).filter(is_one);
         known
             .cloned()
             .ok_or_else(|| refused("there is no such queue that several nodes can have"))
@@ -125,7 +126,6 @@ impl<R> Catalog<R> {
             })
         };
         match next {
-            _ if queue.is_mirrorable() => refused("a policy says which nodes have the queue"),
             _ if !queue.is_shared() => refused("the queue has always been on one node alone"),
             _ if queue.epoch.number != generation => refused("the queue was founded anew meanwhile"),
             _ if queue.member(node).is_none() => refused("the node has no copy of the queue"),
@@ -231,7 +231,10 @@ impl<R> Catalog<R> {
             return false;
         };
         let runs = |node: &NodeId| self.view.nodes.get(node).is_some_and(|known| known.is_running);
-        let Some(node) = queue.members().map(|member| member.node).find(runs) else {
+        // What it had in its memory is gone, though it may have begun anew.
+        let ended = queue.lifetime.incarnation().map(|run| run.node);
+        let others = queue.members().map(|member| member.node);
+        let Some(node) = others.filter(|node| Some(*node) != ended).find(runs) else {
             return false;
         };
         let lifetime = Lifetime::Incarnation(self.run_of_node(node));
@@ -764,6 +767,24 @@ mod tests {
         });
         assert_eq!((nodes(&queue), queue.lifetime), (vec![2], lifetime));
         ask(&mut catalog, Request::ForgetNode { node: NodeId(2) }).unwrap();
+        while ask(&mut catalog, Request::EndTransient { at_most: 1 }) == Ok(Answer::Cleared(1)) {}
+        assert!(!catalog.queues.contains_key(&id));
+    }
+
+    #[test]
+    fn a_transient_queue_that_was_mirrored_ends_with_the_run_of_the_only_node_that_has_it() {
+        let mut catalog = cluster(3);
+        let id = classic(&mut catalog, "q", 1, false);
+        for nodes in [vec![NodeId(1), NodeId(2)], vec![NodeId(1)]] {
+            let epoch = now(&catalog, "q").epoch.number;
+            ask(&mut catalog, Request::Mirror { id, nodes, epoch }).unwrap();
+        }
+        let start = Request::StartNode {
+            node: NodeId(1),
+            name: "n1@a".into(),
+            takes_queues: true,
+        };
+        ask(&mut catalog, start).unwrap();
         while ask(&mut catalog, Request::EndTransient { at_most: 1 }) == Ok(Answer::Cleared(1)) {}
         assert!(!catalog.queues.contains_key(&id));
     }

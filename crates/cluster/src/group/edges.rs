@@ -250,6 +250,22 @@ fn a_lone_voters_entry_is_committed_when_it_is_synced_and_not_before() {
 }
 
 #[test]
+fn nobody_is_removed_where_those_who_are_left_cannot_be_reached() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 3);
+    trial.cut(2, 3);
+    trial.ticks(Settings::default().suspect_after + 1);
+    let remove = |trial: &mut Trial, member| trial.node(1).change(GROUP, &[Step::Remove(m(member))]);
+    assert_eq!(remove(&mut trial, 2), Err(Refused::Unreached));
+    for gone in [3, 2] {
+        remove(&mut trial, gone).unwrap();
+        trial.ticks(3);
+    }
+    assert_eq!(trial.status(1).members, Membership::of(&[m(1)]));
+}
+
+#[test]
 fn a_change_that_cannot_be_is_refused_instead_of_becoming_an_entry_that_does_nothing() {
     let mut groups = lone();
     let last = groups.status(GROUP).unwrap().last;

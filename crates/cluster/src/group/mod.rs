@@ -48,6 +48,8 @@ pub enum Refused {
     /// Somebody would vote who lacks more than the last entries. If others fail then, nothing is committed before it has
     /// everything, and contents that it could be sent count only once they are committed. New members are learners first.
     Behind,
+    /// Of those who would be left, too few can be reached: nothing would be committed any more. Others may go first.
+    Unreached,
 }
 
 /// A snapshot that a member was offered: no contents, but who has them and what they are of.
@@ -240,7 +242,7 @@ impl Group {
     }
 
     /// Changes who the members are. It counts once it is committed.
-    pub fn change(&mut self, steps: &[Step]) -> Result<(), Refused> {
+    pub fn change(&mut self, steps: &[Step], reachable: &dyn Fn(NodeId) -> bool) -> Result<(), Refused> {
         self.ready_to_lead()?;
         let raft = &self.raw.raft;
         // The library would take it and make an entry of it that does nothing.
@@ -265,10 +267,29 @@ impl Group {
         {
             return Err(Refused::Behind);
         }
+        let leaves =
+            |step: &Step| matches!(step, Step::Remove(member) if self.membership().voters.contains(member));
+        if steps.iter().any(leaves) && !self.has_majority_after(steps, reachable) {
+            return Err(Refused::Unreached);
+        }
         self.propose_collected();
         self.wake();
         let proposed = self.raw.propose_conf_change(encode_change(steps), change);
         proposed.map_err(|_| Refused::ChangeUnderWay)
+    }
+
+    /// Whether of those who vote then a majority can be reached: else the change would be the last one that is committed.
+    fn has_majority_after(&self, steps: &[Step], reachable: &dyn Fn(NodeId) -> bool) -> bool {
+        let mut voters = self.membership().voters.clone();
+        for step in steps {
+            match step {
+                Step::Voter(member) if !voters.contains(member) => voters.push(*member),
+                Step::Voter(_) => {}
+                Step::Learner(member) | Step::Remove(member) => voters.retain(|it| it != member),
+            }
+        }
+        let is_there = |it: &&MemberId| **it == self.me || reachable(it.node);
+        2 * voters.iter().filter(is_there).count() > voters.len()
     }
 
     /// Whether a member votes already, or is sent entries and has taken some.

@@ -199,9 +199,10 @@ impl Groups {
     /// Changes the members of a group that is led here.
     ///
     /// # Errors
-    /// It isn't led here, another change is under way, or it can't be.
+    /// It isn't led here, another change is under way, it can't be, or those who are left can't be reached.
     pub fn change(&mut self, group: GroupId, steps: &[Step]) -> Result<(), Refused> {
-        self.with(group, |group, _, _| group.change(steps))?
+        let reachable = self.peers.reachable();
+        self.with(group, |group, _, _| group.change(steps, &reachable))?
     }
 
     /// The group is new, and this member is to lead it first, or another one.
