@@ -9,3 +9,4 @@
 
 pub mod amqp;
 pub mod link;
+pub mod stream;
