@@ -271,7 +271,8 @@ pub fn move_out() -> Request<Ends> {
     Request::Store(store::Request::MoveOut)
 }
 
-/// What a queue that is handed over still does: what ends something that is under way, for which it waits, and what settings it gets.
+/// What a queue that is handed over still does: what ends something that is under way, for which it waits, and what settings
+/// it gets.
 pub fn ends_something(request: &Request<Ends>) -> bool {
     matches!(
         request,

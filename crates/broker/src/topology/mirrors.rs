@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// After so many ticks, of 100 ms each, the catalog is asked again, if nothing has changed.
 const ASKS_AGAIN_AFTER: u32 = 20;
 
-/// A group that is over may be led in so many terms more before it is handed back, one for each start of its node. What nodes hold
-/// counts in these, and would not in one that they take for a start of the queue's own.
+/// A group that is over may be led in so many terms more before it is handed back, one for each start of its node. What nodes
+/// hold counts in these, and would not in one that they take for a start of the queue's own.
 const LED_AGAIN: u64 = 1_000_000;
 
 /// What this node is about.

@@ -88,8 +88,8 @@ pub struct SharedCatalog {
     stale_since: AtomicU64,
 }
 
-/// A node without a tick for longer than this did not run, as after SIGSTOP or while its virtual machine moved: that it has no lease says
-/// nothing of whom it can reach.
+/// A node without a tick for longer than this did not run, as after SIGSTOP or while its virtual machine moved: that it has no
+/// lease says nothing of whom it can reach.
 const STOOD_STILL_MS: u64 = 1_000;
 
 /// So many requests wait at the most until those before them are committed; who asked for more asks again.
@@ -251,7 +251,8 @@ impl SharedCatalog {
         self.now() < self.fresh_until.load(Ordering::Acquire)
     }
 
-    /// Whether that has not been so for [`TIMEOUT_MS`] in which the node ran: this is no election, nobody who decides can be reached.
+    /// Whether that has not been so for [`TIMEOUT_MS`] in which the node ran: this is no election, nobody who decides can be
+    /// reached.
     pub fn is_cut_off(&self) -> bool {
         self.now() >= self.stale_since.load(Ordering::Acquire) + TIMEOUT_MS
     }
