@@ -3,12 +3,13 @@
 //! This crate *does nothing*: no I/O, no clock, no randomness, no thread, no async, no policy. Every other
 //! crate imports it; it imports none of ours.
 //!
-//! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
-//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field
-//! tables) and [`properties`] (what a message says of itself, in the format that it came in), [`limits`]; [`hash`] makes a
-//! number of bytes, and [`words`] are numbers in a sentence.
+//! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored; [`chunk`] in streams),
+//! [`machine`] (how the state machines are turned), then [`settings`] (what a queue's arguments and policies mean),
+//! [`table`] (AMQP's field tables) and [`properties`] (what a message says of itself, in the format that it came in),
+//! [`limits`]; [`hash`] makes a number of bytes, and [`words`] are numbers in a sentence.
 
 pub mod block;
+pub mod chunk;
 pub mod deduplication;
 pub mod delay;
 pub mod expiration;
