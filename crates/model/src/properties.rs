@@ -9,6 +9,7 @@
 //! conversion into AMQP 0-9-1; the compiler names the places, which are all in this file.
 
 pub mod amqp091;
+pub mod amqp10;
 #[cfg(test)]
 mod lines;
 
