@@ -1,4 +1,4 @@
-//! The machines that hold messages. Now one: [`fifo`], the classic queue; and [`seen`], which knows what has passed an
+//! The machines that hold messages: [`fifo`], the classic queue, and [`stream`]; and [`seen`], which knows what has passed an
 //! exchange that lets nothing pass twice. Beside them [`store`], which knows where the bytes of messages are.
 //!
 //! This crate has no I/O, no clock, no randomness, no thread, no async. It never sees a frame, a socket, a file or
@@ -7,7 +7,7 @@
 //! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders;
 //! [`QueueMachine`], what its host calls; [`fifo::record`], then
 //! `contents` (what is known of messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then
-//! [`store::grammar`] and `store`.
+//! [`store::grammar`] and `store`; [`stream`] stands by itself.
 
 pub mod effect;
 pub mod encoding;
@@ -22,6 +22,7 @@ pub mod seen;
 pub mod seq_set;
 mod status;
 pub mod store;
+pub mod stream;
 
 pub use effect::{Answer, Delivery, Effect};
 pub use glance::{Glance, Glimpse, Standing};

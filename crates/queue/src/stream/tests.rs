@@ -1,0 +1,551 @@
+use super::*;
+use model::Ranges;
+use model::chunk::{ChunkKind, Entry};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug, PartialEq)]
+struct Plain;
+
+impl Ends for Plain {
+    type Receipt = usize;
+    type Reply = &'static str;
+    type Outlet = ();
+
+    fn split(receipt: &mut usize, _: &Ranges, _: usize) -> usize {
+        *receipt
+    }
+}
+
+/// Something that happens. Numbers choose among what there is.
+#[derive(Clone, Debug)]
+enum Act {
+    /// A publisher, or nobody in particular, publishes messages of these numbers and lengths.
+    Publish(Option<u8>, Vec<(u8, u8)>),
+    StoreOffset(u8, u8),
+    EndTurn,
+    Sync,
+    /// The machine starts again; of what was not synced so much is there.
+    Restart(usize),
+    Attach(u8),
+    Credit(u8),
+    Wait(u16),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let messages = prop::collection::vec((0_u8..30, 0_u8..40), 1..8);
+    prop_oneof![
+        6 => (prop::option::of(0_u8..3), messages).prop_map(|(who, what)| Act::Publish(who, what)),
+        1 => (0_u8..3, any::<u8>()).prop_map(|(who, offset)| Act::StoreOffset(who, offset)),
+        4 => Just(Act::EndTurn),
+        3 => Just(Act::Sync),
+        1 => (0_usize..4).prop_map(Act::Restart),
+        1 => (0_u8..4).prop_map(Act::Attach),
+        2 => (1_u8..4).prop_map(Act::Credit),
+        1 => (0_u16..2_000).prop_map(Act::Wait),
+    ]
+}
+
+/// A message with the publisher and the number that it came with.
+type Sent = (Vec<u8>, Option<(u8, u64)>);
+
+struct Reader {
+    position: u64,
+    began: u64,
+    got: Vec<Vec<u8>>,
+}
+
+/// A host with a journal that loses what was not synced, and beside it the naive model: a list of messages.
+struct World {
+    settings: StreamSettings,
+    machine: Stream<Plain>,
+    outcome: Outcome<Record, Effect<Plain>>,
+    now: u64,
+    journal: Vec<Record>,
+    synced: usize,
+    /// With the length of the journal that each one waits for.
+    promises: VecDeque<(usize, usize)>,
+    /// Of each receipt, how long the naive log was then.
+    receipts: Vec<usize>,
+    confirmed: usize,
+    naive: Vec<Sent>,
+    offsets: BTreeMap<u8, u64>,
+    readers: BTreeMap<ConsumerId, Reader>,
+    next_reader: u64,
+}
+
+fn reference(who: u8) -> Arc<[u8]> {
+    Arc::from([b'p', who])
+}
+
+fn messages(record: &Record) -> Vec<(u64, Vec<u8>)> {
+    let chunk = record.chunk();
+    let entries = chunk.entries().map(|(offset, entry)| match entry {
+        Entry::Message(message) => (offset, message.to_vec()),
+        Entry::SubBatch(_) => unreachable!("none is published here"),
+    });
+    entries.collect()
+}
+
+impl World {
+    fn new() -> Self {
+        let settings = StreamSettings {
+            max_bytes: Some(3_000),
+            max_age_ms: Some(10_000),
+            segment_bytes: 700,
+            filter_bytes: 16,
+        };
+        let mut machine = Stream::new(settings.clone());
+        machine.recovered(true);
+        Self {
+            settings,
+            machine,
+            outcome: Outcome::default(),
+            now: 1_000,
+            journal: Vec::new(),
+            synced: 0,
+            promises: VecDeque::new(),
+            receipts: Vec::new(),
+            confirmed: 0,
+            naive: Vec::new(),
+            offsets: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            next_reader: 0,
+        }
+    }
+
+    fn ask(&mut self, request: Request<Plain>) {
+        self.machine
+            .handle(Timestamp(self.now), request, &mut self.outcome);
+        self.journal.append(&mut self.outcome.records);
+        for promise in self.outcome.promises.drain(..) {
+            match promise {
+                Effect::Confirm(receipt) => self.promises.push_back((self.journal.len(), receipt)),
+                other => panic!("{other:?}"),
+            }
+        }
+        let effects: Vec<_> = self.outcome.effects.drain(..).collect();
+        for effect in effects {
+            match effect {
+                Effect::Read {
+                    reader,
+                    from,
+                    below,
+                    chunks,
+                    ..
+                } => self.read(reader, from, below, chunks),
+                Effect::Reply(..) | Effect::DropBelow { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn read(&mut self, id: ConsumerId, from: u64, below: u64, chunks: u32) {
+        assert!(below <= self.synced_offset(), "only what is safe is read");
+        let reader = self.readers.get_mut(&id).unwrap();
+        assert!(from <= reader.position.max(reader.began) && chunks > 0);
+        let (mut next, mut sent) = (from, 0);
+        for record in &self.journal {
+            let header = *record.chunk().header();
+            if header.kind == ChunkKind::User && header.next_offset() > from && header.first_offset < below {
+                if sent == chunks {
+                    break;
+                }
+                let from = next;
+                let new = messages(record).into_iter().filter(|(offset, _)| *offset >= from);
+                reader.got.extend(new.map(|(_, message)| message));
+                (next, sent) = (header.next_offset(), sent + 1);
+            }
+        }
+        reader.position = next;
+        assert!(sent > 0, "it was told to read where there is nothing");
+        self.ask(Request::Sent {
+            reader: id,
+            next,
+            chunks: sent,
+        });
+    }
+
+    fn synced_offset(&self) -> u64 {
+        let last = self.journal[..self.synced].last();
+        last.map_or(0, |record| record.chunk().header().next_offset())
+    }
+
+    fn last_of(&self, who: u8) -> Option<u64> {
+        let of = self.naive.iter().rev().filter_map(|(_, from)| *from);
+        of.filter(|(publisher, _)| *publisher == who)
+            .map(|(_, id)| id)
+            .next()
+    }
+
+    fn publish(&mut self, who: Option<u8>, what: &[(u8, u8)]) {
+        let mut batch = Batch::default();
+        for (id, length) in what {
+            let id = u64::from(*id);
+            let message = vec![id as u8; usize::from(*length)];
+            let mut entry = Vec::new();
+            Entry::Message(&message).write(&mut entry);
+            batch.push(id, None, &entry).unwrap();
+            match who {
+                Some(who) if self.last_of(who).is_some_and(|last| id <= last) => {}
+                Some(who) => self.naive.push((message, Some((who, id)))),
+                None => self.naive.push((message, None)),
+            }
+        }
+        let receipt = self.receipts.len();
+        self.receipts.push(self.naive.len());
+        self.ask(Request::Publish {
+            reference: who.map(reference),
+            batch,
+            receipt: Some(receipt),
+        });
+    }
+
+    fn sync(&mut self) {
+        self.synced = self.journal.len();
+        while let Some((_, receipt)) = self.promises.pop_front_if(|(length, _)| *length <= self.synced) {
+            assert!(
+                self.receipts[receipt] as u64 <= self.synced_offset(),
+                "confirmed too early"
+            );
+            assert!(receipt >= self.confirmed, "confirmed twice, or in another order");
+            self.confirmed = receipt + 1;
+        }
+        let below = self.synced_offset();
+        self.ask(Request::Committed { below });
+        assert_eq!(self.machine.status().committed, below);
+    }
+
+    /// The closed segments as the files show them, and the chunks of the newest one.
+    fn files(&self) -> (Vec<Segment>, Vec<Record>) {
+        let (mut closed, mut newest) = (Vec::new(), Vec::new());
+        for record in &self.journal {
+            // A file is named by its first offset, so one without a message is gone on with.
+            let has_messages = newest.first().is_some_and(|first: &Record| {
+                first.chunk().header().first_offset < record.chunk().header().first_offset
+            });
+            if record.chunk().header().kind == ChunkKind::TrackingSnapshot && has_messages {
+                let segment = std::mem::take(&mut newest);
+                closed.push(segment_of(&segment));
+            }
+            newest.push(record.clone());
+        }
+        let first = self.machine.segments().first_offset();
+        closed.retain(|segment| segment.first >= first);
+        (closed, newest)
+    }
+
+    fn restart(&mut self, keep: usize) {
+        let unsynced = self.journal.len() - self.synced;
+        self.journal.truncate(self.synced + keep.min(unsynced));
+        self.synced = self.journal.len();
+        self.naive.truncate(self.synced_offset() as usize);
+        self.promises.clear();
+        self.readers.clear();
+        let (closed, newest) = self.files();
+        let mut machine = Stream::of_segments(self.settings.clone(), closed);
+        for record in newest {
+            let mut bytes = Vec::new();
+            model::Journaled::encode(&record, &mut bytes);
+            let again = <Record as model::Journaled>::decode(&bytes).unwrap();
+            machine.apply(1, again, &mut self.outcome);
+        }
+        self.outcome.effects.clear();
+        machine.recovered(false);
+        let mut whole = Stream::<Plain>::new(self.settings.clone());
+        for record in &self.journal {
+            whole.apply(1, record.clone(), &mut Outcome::default());
+        }
+        assert_eq!(
+            machine.tracking(),
+            whole.tracking(),
+            "the newest segment says all"
+        );
+        assert_eq!(machine.status().next_offset, whole.status().next_offset);
+        self.machine = machine;
+        // What was stored last may be lost.
+        let tracked = self.machine.tracking();
+        self.offsets
+            .retain(|who, _| tracked.offset(&reference(*who)).is_some());
+        for (who, offset) in &mut self.offsets {
+            *offset = tracked.offset(&reference(*who)).unwrap();
+        }
+        let below = self.synced_offset();
+        self.ask(Request::Committed { below });
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Publish(who, what) => self.publish(*who, what),
+            Act::StoreOffset(who, offset) => {
+                let offset = u64::from(*offset);
+                self.offsets.insert(*who, offset);
+                self.ask(Request::StoreOffset {
+                    reference: reference(*who),
+                    offset,
+                });
+            }
+            Act::EndTurn => {
+                self.ask(Request::EndTurn);
+                self.check();
+            }
+            Act::Sync => {
+                self.ask(Request::EndTurn);
+                self.sync();
+            }
+            Act::Restart(keep) => {
+                self.ask(Request::EndTurn);
+                self.restart(*keep);
+                self.check();
+            }
+            Act::Attach(from) => self.attach(*from),
+            Act::Credit(chunks) => {
+                if let Some(reader) = self.readers.keys().next_back().copied() {
+                    self.ask(Request::Credit {
+                        reader,
+                        chunks: u32::from(*chunks),
+                    });
+                }
+            }
+            Act::Wait(ms) => {
+                self.now += u64::from(*ms);
+                self.ask(Request::Wake);
+                assert!(self.machine.wakes_at_ms() > self.now);
+            }
+        }
+    }
+
+    fn attach(&mut self, from: u8) {
+        let status = self.machine.status();
+        let (from, at) = match from {
+            0 => (From::First, status.first_offset),
+            1 => (From::Last, status.last_chunk.max(status.first_offset)),
+            2 => (From::Next, status.committed),
+            _ => {
+                let middle = (status.first_offset + status.committed) / 2;
+                (From::Offset(middle), middle.min(status.committed))
+            }
+        };
+        self.next_reader += 1;
+        let reader = ConsumerId(self.next_reader);
+        self.readers.insert(
+            reader,
+            Reader {
+                position: at,
+                began: at,
+                got: Vec::new(),
+            },
+        );
+        self.ask(Request::Attach {
+            reader,
+            outlet: (),
+            from,
+            credit: 0,
+            reply: "attached",
+        });
+    }
+
+    /// The records are the naive log, without gaps; what is tracked is so.
+    fn check(&self) {
+        let mut all = Vec::new();
+        for record in &self.journal {
+            assert_eq!(record.chunk().header().first_offset, all.len() as u64);
+            all.extend(messages(record).into_iter().map(|(_, message)| message));
+        }
+        let naive: Vec<_> = self.naive.iter().map(|(message, _)| message.clone()).collect();
+        assert_eq!(all, naive);
+        let times = self
+            .journal
+            .iter()
+            .map(|record| record.chunk().header().timestamp);
+        assert!(times.is_sorted(), "times do not fall");
+        for who in 0..3 {
+            let sequence = self.machine.tracking().sequence(&reference(who));
+            assert_eq!(sequence, self.last_of(who));
+            let offset = self.machine.tracking().offset(&reference(who));
+            let expected = self.offsets.get(&who).copied();
+            let is_forgotten = expected.is_some_and(|offset| offset < self.machine.status().first_offset);
+            assert!(offset == expected || (offset.is_none() && is_forgotten));
+        }
+        let status = self.machine.status();
+        assert_eq!(status.next_offset, naive.len() as u64);
+        let is_within = status.bytes <= 3_000 + 700 || !self.readers.is_empty();
+        assert!(is_within || status.segments < 3, "{status:?}");
+    }
+
+    /// All readers read to the end.
+    fn finish(&mut self) {
+        self.ask(Request::EndTurn);
+        self.sync();
+        self.check();
+        for reader in self.readers.keys().copied().collect::<Vec<_>>() {
+            self.ask(Request::Credit {
+                reader,
+                chunks: u32::MAX,
+            });
+        }
+        for reader in self.readers.values() {
+            let expected = self.naive[reader.began as usize..].iter();
+            let expected: Vec<_> = expected.map(|(message, _)| message.clone()).collect();
+            assert_eq!(reader.got, expected);
+        }
+        assert!(self.promises.is_empty());
+    }
+}
+
+fn segment_of(records: &[Record]) -> Segment {
+    let header = |record: &Record| *record.chunk().header();
+    let (first, last) = (header(&records[0]), header(&records[records.len() - 1]));
+    Segment {
+        first: first.first_offset,
+        next: last.next_offset(),
+        bytes: records.iter().map(|record| record.bytes().len() as u64).sum(),
+        last: last.timestamp,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_stream_is_a_list_of_messages(acts in prop::collection::vec(act(), 1..120)) {
+        let mut world = World::new();
+        acts.iter().for_each(|act| world.act(act));
+        world.finish();
+    }
+}
+
+fn batch(messages: &[(u64, &[u8])]) -> Batch {
+    let mut batch = Batch::default();
+    for (id, message) in messages {
+        let mut entry = Vec::new();
+        Entry::Message(message).write(&mut entry);
+        batch.push(*id, None, &entry).unwrap();
+    }
+    batch
+}
+
+#[test]
+fn a_batch_of_several_chunks_tells_with_each_how_far_its_publisher_came() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    let large = vec![7; CHUNK_BYTES / 2];
+    let messages: Vec<(u64, &[u8])> = (1..=5).map(|id| (id, &large[..])).collect();
+    let publish = Request::Publish {
+        reference: Some(reference(0)),
+        batch: batch(&messages),
+        receipt: Some(1),
+    };
+    stream.handle(Timestamp(1), publish, &mut outcome);
+    assert_eq!(outcome.promises, [], "the last entry is on no record");
+    stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
+    assert_eq!(outcome.promises, [Effect::Confirm(1)]);
+    for record in &outcome.records {
+        let chunk = record.chunk();
+        let tracked: Vec<_> = chunk.tracked().collect();
+        let last = chunk.header().next_offset();
+        let expected = model::chunk::Tracked::Sequence {
+            reference: b"p\0",
+            id: last,
+        };
+        assert_eq!(tracked, [expected]);
+    }
+    assert_eq!(outcome.records.len(), 5);
+}
+
+#[test]
+fn what_is_sent_again_is_confirmed_behind_what_came_first() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    for receipt in 1..=2 {
+        let publish = Request::Publish {
+            reference: Some(reference(0)),
+            batch: batch(&[(1, b"a"), (2, b"b")]),
+            receipt: Some(receipt),
+        };
+        stream.handle(Timestamp(1), publish, &mut outcome);
+        stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
+    }
+    assert_eq!(outcome.promises, [Effect::Confirm(1), Effect::Confirm(2)]);
+    assert_eq!(outcome.records.len(), 1);
+    assert_eq!(stream.status().next_offset, 2);
+}
+
+#[test]
+fn a_deleted_stream_tells_its_readers_and_refuses_what_comes() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    let reader = ConsumerId(1);
+    let requests = [
+        Request::Attach {
+            reader,
+            outlet: (),
+            from: From::First,
+            credit: 1,
+            reply: "attached",
+        },
+        Request::Publish {
+            reference: None,
+            batch: batch(&[(1, b"a")]),
+            receipt: Some(1),
+        },
+        Request::Retire,
+        Request::Publish {
+            reference: None,
+            batch: batch(&[(2, b"b")]),
+            receipt: Some(2),
+        },
+        Request::EndTurn,
+        Request::Sequence {
+            reference: reference(0),
+            reply: "sequence",
+        },
+    ];
+    for request in requests {
+        stream.handle(Timestamp(1), request, &mut outcome);
+    }
+    let expected = [
+        Effect::Reply("attached", Answer::Number(0)),
+        Effect::Reject(1),
+        Effect::Gone { reader, outlet: () },
+        Effect::Reject(2),
+        Effect::Reply("sequence", Answer::Unknown),
+    ];
+    assert_eq!(outcome.effects, expected);
+    assert_eq!((outcome.records.len(), outcome.promises.len()), (0, 0));
+}
+
+#[test]
+fn only_so_many_publishers_and_consumers_are_remembered() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    let name = |number: usize| Arc::<[u8]>::from(number.to_string().into_bytes());
+    for number in 0..TRACKED_MOST + 2 {
+        let publish = Request::Publish {
+            reference: Some(name(number)),
+            batch: batch(&[(1, b"a")]),
+            receipt: None,
+        };
+        let now = Timestamp(number as u64);
+        stream.handle(now, publish, &mut outcome);
+        let store = Request::StoreOffset {
+            reference: name(number),
+            offset: number as u64,
+        };
+        stream.handle(now, store, &mut outcome);
+        stream.handle(now, Request::EndTurn, &mut outcome);
+    }
+    let known = |number| {
+        let tracking = stream.tracking();
+        (tracking.sequence(&name(number)), tracking.offset(&name(number)))
+    };
+    assert_eq!(known(0), (None, None));
+    assert_eq!(known(1), (None, None));
+    assert_eq!(known(2), (Some(1), Some(2)));
+    let long: Arc<[u8]> = Arc::from(vec![b'x'; 256]);
+    let store = Request::StoreOffset {
+        reference: long.clone(),
+        offset: 1,
+    };
+    stream.handle(Timestamp(1), store, &mut outcome);
+    stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
+    assert_eq!(stream.tracking().offset(&long), None);
+}
