@@ -1,16 +1,16 @@
 //! The logs on disk. This crate does not know what a message is: it imports nothing of ours, keeps bytes under kinds and
 //! numbers that others give out, and never looks into them.
 //!
-//! Two kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
-//! soon. [`Segments`]: files per owner for what stays long. Both write through [`FileSystem`], which has a real
-//! implementation, [`Disk`], and one for tests that fails on demand (`faulty`). Files, clocks, chance and threads come
-//! in as one value, a [`World`].
+//! Three kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
+//! soon. [`Segments`]: files per owner for what stays long. [`StreamFiles`]: what is appended, and read many times. All
+//! write through [`FileSystem`], which has a real implementation, [`Disk`], and one for tests that fails on demand
+//! (`faulty`). Files, clocks, chance and threads come in as one value, a [`World`].
 //!
 //! What never happens here: a promise is kept before its bytes are synced; a payload is handed out that does not match
 //! its checksum; a failed write or sync is tried again; bytes on disk, whatever they are, cause a panic; a second
 //! process works on the same directory ([`DirectoryLock`]).
 //!
-//! Reading order: [`World`], [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, `faulty`.
+//! Reading order: [`World`], [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, `streams/mod.rs`, `faulty`.
 
 mod copy;
 mod directory_lock;
@@ -22,6 +22,7 @@ mod file_system;
 mod journal;
 mod log;
 mod segments;
+mod streams;
 mod system;
 mod world;
 
@@ -36,6 +37,7 @@ pub use log::{
     set_journals_aside,
 };
 pub use segments::{Entry, Place, SegmentOptions, Segments};
+pub use streams::{FrameHead, Page, StreamCursor, StreamEntry, StreamFiles, StreamSegment};
 
 pub use system::System;
 pub use world::{Step, Task, Thread, World};

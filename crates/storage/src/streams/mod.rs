@@ -1,0 +1,434 @@
+//! Files for what is appended and read again and again, and goes only as a whole from its beginning: streams. Entries are
+//! bytes under numbers without gaps; what is in them nobody looks at here
+//! ([decision 70](../../../../docs/decisions/0070-streams.md)).
+//!
+//! A stream has a directory, with one file for each of its segments and an index beside it. Memory: a few numbers for each file,
+//! nothing for what is in it. Reading order: `frame` (an entry on disk), `part` (a file, its index, walking it), `recovery`,
+//! this file (writing, and which files there are), `reading`.
+
+mod frame;
+mod part;
+mod reading;
+mod recovery;
+#[cfg(test)]
+mod tests;
+
+pub use frame::FrameHead;
+pub use reading::{Page, StreamCursor};
+
+use crate::error::StorageError;
+use crate::file_system::{Access, File, FileSystem, create_dir_durably, write_all_at};
+use frame::ENTRY_MOST;
+use part::{Extent, HEADER, Part, ROW_EVERY, Row, write_row};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Room is reserved in steps of the file's size, of at least so many bytes: a sync need not write the file's length then.
+const RESERVE_LEAST: u64 = 64 << 10;
+/// And of at most so many.
+const RESERVE_MOST: u64 = 8 << 20;
+
+/// An entry to be appended.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamEntry<'a> {
+    /// The number of the first thing in it; the one that the stream has next.
+    pub first: u64,
+    /// How many things are in it; may be 0.
+    pub count: u32,
+    /// It says something that is needed at a start.
+    pub tracks: bool,
+    /// When it was made, in milliseconds since the Unix epoch; never earlier than the entry before.
+    pub time_ms: u64,
+    /// Of a replicated stream, the term of the leader that made it; else 0.
+    pub term: u64,
+    /// Of a replicated stream, its index; else 0.
+    pub index: u64,
+    /// A new file begins with it, unless there is no number yet in the newest one.
+    pub starts_file: bool,
+    /// What it is.
+    pub bytes: &'a [u8],
+}
+
+/// A file of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamSegment {
+    /// The first number in it.
+    pub first: u64,
+    /// The number behind the last one in it.
+    pub next: u64,
+    /// What is in it, in bytes.
+    pub bytes: u64,
+    /// When its last entry was made, in milliseconds since the Unix epoch; 0 if there is none.
+    pub last_ms: u64,
+}
+
+/// The files of one stream. One thread appends; any may read.
+#[derive(Debug)]
+pub struct StreamFiles {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    owner: u64,
+    /// In order. The last one is written to.
+    parts: RwLock<Vec<Arc<Part>>>,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Debug, Default)]
+struct Writer {
+    /// The files of the last part, while it is written to.
+    open: Option<Open>,
+    /// What is below is synced.
+    synced: u64,
+    /// The length up to which room is reserved.
+    reserved: u64,
+    /// Where the last row of the index points to.
+    row: Option<u64>,
+    /// Files were made whose names are not synced.
+    new_names: bool,
+    /// A write or a sync has failed: nothing is written any more.
+    failed: Option<StorageError>,
+    /// Frames of one append, one behind the other.
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: Arc<dyn File>,
+    /// `None` if there is none: then it is done without.
+    index: Option<Arc<dyn File>>,
+}
+
+impl StreamFiles {
+    /// Opens the stream's directory, made if needed. `owner` is the stream's number: files of another one are not believed.
+    ///
+    /// # Errors
+    /// The file system has one, what was synced does not read as it was written, or a newer version has written it.
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, owner: u64) -> Result<Self, StorageError> {
+        create_dir_durably(fs.as_ref(), dir)?;
+        let parts = recovery::parts(fs.as_ref(), dir, owner)?;
+        let end = parts.last().map_or(HEADER as u64, |part| part.extent().end);
+        let writer = Writer {
+            synced: end,
+            reserved: end,
+            ..Writer::default()
+        };
+        Ok(Self {
+            fs,
+            dir: dir.to_owned(),
+            owner,
+            parts: RwLock::new(parts.into_iter().map(Arc::new).collect()),
+            writer: Mutex::new(writer),
+        })
+    }
+
+    fn parts(&self) -> Vec<Arc<Part>> {
+        self.parts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number that comes next, and the first one that is there.
+    pub fn bounds(&self) -> (u64, u64) {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        let first = parts.first().map_or(0, |part| part.first);
+        (first, parts.last().map_or(0, |part| part.extent().next))
+    }
+
+    /// The files in order; the last one is written to.
+    pub fn segments(&self) -> Vec<StreamSegment> {
+        let parts = self.parts();
+        let segments = parts.iter().map(|part| {
+            let extent = part.extent();
+            StreamSegment {
+                first: part.first,
+                next: extent.next,
+                bytes: extent.end - HEADER as u64,
+                last_ms: extent.last_ms,
+            }
+        });
+        segments.collect()
+    }
+
+    /// Writes entries behind all others. They can be read at once, and are safe after [`sync`](Self::sync). An entry that
+    /// starts a file has the one before it synced here.
+    ///
+    /// # Errors
+    /// [`StorageError::Misuse`] if numbers or times do not follow, [`StorageError::TooLarge`] for one above 1 GiB; nothing is
+    /// written then. After any other error nothing is written ever again.
+    pub fn append(&self, entries: &[StreamEntry<'_>]) -> Result<(), StorageError> {
+        let mut writer = self.writer();
+        writer.check()?;
+        self.check(entries)?;
+        for group in entries.chunk_by(|_, entry| !entry.starts_file) {
+            let outcome = self.append_to_one(&mut writer, group);
+            writer.note(outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Numbers without gaps, times that do not fall.
+    fn check(&self, entries: &[StreamEntry<'_>]) -> Result<(), StorageError> {
+        let last = self.parts().last().map(|part| part.extent());
+        let (mut next, mut time) = last.map_or((0, 0), |last| (last.next, last.last_ms));
+        if last.is_none() {
+            // A copy of a stream may begin anywhere.
+            next = entries.first().map_or(0, |entry| entry.first);
+        }
+        for entry in entries {
+            if entry.first != next || entry.time_ms < time {
+                return Err(StorageError::Misuse {
+                    what: "an entry of a stream does not follow the one before it",
+                });
+            }
+            if entry.bytes.len() > ENTRY_MOST {
+                return Err(StorageError::TooLarge {
+                    bytes: entry.bytes.len() as u64,
+                    limit: ENTRY_MOST as u64,
+                });
+            }
+            (next, time) = (next.saturating_add(u64::from(entry.count)), entry.time_ms);
+        }
+        Ok(())
+    }
+
+    fn append_to_one(&self, writer: &mut Writer, entries: &[StreamEntry<'_>]) -> Result<(), StorageError> {
+        let Some(first) = entries.first() else {
+            return Ok(());
+        };
+        let part = match self.parts().pop() {
+            // Files have the names of their first numbers: one without any is gone on with.
+            Some(part) if !first.starts_file || part.extent().next == part.first => part,
+            last => self.begin(writer, last, first.first)?,
+        };
+        if writer.open.is_none() {
+            writer.open = Some(self.open_part(&part)?);
+        }
+        let mut extent = part.extent();
+        let start = extent.end;
+        writer.buffer.clear();
+        let mut rows = part.rows();
+        let mut new_rows = Vec::new();
+        for entry in entries {
+            if writer.row.is_none_or(|row| extent.end >= row + ROW_EVERY) {
+                writer.row = Some(extent.end);
+                new_rows.push(Row {
+                    number: entry.first,
+                    time_ms: entry.time_ms,
+                    position: extent.end,
+                });
+            }
+            extent = writer.put(self.owner, extent.end, entry);
+        }
+        let Some(open) = &writer.open else {
+            return Ok(());
+        };
+        if extent.end > writer.reserved {
+            let step = extent.end.clamp(RESERVE_LEAST, RESERVE_MOST);
+            part.io("reserve room in", open.file.allocate(extent.end + step))?;
+            writer.reserved = extent.end + step;
+        }
+        part.io("write", write_all_at(open.file.as_ref(), &writer.buffer, start))?;
+        for row in new_rows {
+            // A row that is missing costs readers a longer way.
+            if let Some(index) = &open.index
+                && write_row(index.as_ref(), rows, row).is_ok()
+            {
+                rows += 1;
+            }
+        }
+        part.set_rows(rows);
+        part.publish(extent);
+        if writer.buffer.capacity() > RESERVE_MOST as usize {
+            writer.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Closes the last part, durably, and begins another one.
+    fn begin(
+        &self,
+        writer: &mut Writer,
+        last: Option<Arc<Part>>,
+        first: u64,
+    ) -> Result<Arc<Part>, StorageError> {
+        if let Some(last) = last {
+            self.close_part(writer, &last)?;
+        }
+        let part = Arc::new(Part::new(&self.dir, self.owner, first));
+        let file = part.io("create", self.fs.open(&part.path, Access::Create))?;
+        let index = self.fs.open(&part.index_path(), Access::Create).ok();
+        part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
+        *writer = Writer {
+            open: Some(Open { file, index }),
+            synced: HEADER as u64,
+            reserved: HEADER as u64,
+            new_names: true,
+            buffer: std::mem::take(&mut writer.buffer),
+            ..Writer::default()
+        };
+        self.parts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(part.clone());
+        Ok(part)
+    }
+
+    fn open_part(&self, part: &Part) -> Result<Open, StorageError> {
+        let file = part.open(self.fs.as_ref(), Access::Write)?;
+        let path = part.index_path();
+        let index = self.fs.open(&path, Access::Write);
+        let index = index.or_else(|_| self.fs.open(&path, Access::Create)).ok();
+        Ok(Open { file, index })
+    }
+
+    /// Cuts the file to what is in it, and syncs it.
+    fn close_part(&self, writer: &mut Writer, part: &Part) -> Result<(), StorageError> {
+        let open = match writer.open.take() {
+            Some(open) => open,
+            None => self.open_part(part)?,
+        };
+        let end = part.extent().end;
+        part.io("cut", open.file.set_len(end))?;
+        part.io("sync", open.file.sync_data())?;
+        if let Some(index) = &open.index {
+            // Rows behind these belong to nothing. That fails without harm.
+            let _ = index.set_len(part.rows() * part::ROW_BYTES);
+            let _ = index.sync_data();
+        }
+        self.sync_names(writer)?;
+        (writer.synced, writer.reserved) = (end, end);
+        Ok(())
+    }
+
+    fn sync_names(&self, writer: &mut Writer) -> Result<(), StorageError> {
+        if writer.new_names {
+            self.fs
+                .sync_dir(&self.dir)
+                .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
+            writer.new_names = false;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was appended safe.
+    ///
+    /// # Errors
+    /// Nothing appended since the last sync may be relied on, and nothing is written ever again.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        let (part, file) = {
+            let writer = self.writer();
+            writer.check()?;
+            match (self.parts().pop(), &writer.open) {
+                (Some(part), Some(open)) => (part, open.file.clone()),
+                _ => return Ok(()),
+            }
+        };
+        let end = part.extent().end;
+        // Meanwhile more may be appended; that is the next sync's.
+        let outcome = part.io("sync", file.sync_data());
+        let mut writer = self.writer();
+        let outcome = outcome.and_then(|()| self.sync_names(&mut writer));
+        writer.note(outcome)?;
+        if self.parts().pop().is_some_and(|last| Arc::ptr_eq(&last, &part)) {
+            writer.synced = writer.synced.max(end);
+        }
+        Ok(())
+    }
+
+    /// Nothing comes for now: what was appended is synced, room that was reserved is given back, and no file stays open.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn rest(&self) -> Result<(), StorageError> {
+        let mut writer = self.writer();
+        writer.check()?;
+        match self.parts().pop() {
+            Some(part) if writer.open.is_some() => {
+                let outcome = self.close_part(&mut writer, &part);
+                writer.note(outcome)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the files that end at or below this number; never the last one, which is synced before: it alone says then which
+    /// number is next. Whoever reads one of them now can go on to its end.
+    ///
+    /// # Errors
+    /// A file cannot be removed, and those before it are gone; or as [`sync`](Self::sync), and none is.
+    pub fn drop_below(&self, number: u64) -> Result<(), StorageError> {
+        if self
+            .parts()
+            .first()
+            .is_none_or(|first| first.extent().next > number)
+        {
+            return Ok(());
+        }
+        self.sync()?;
+        loop {
+            let part = {
+                let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+                match parts.first() {
+                    Some(first) if parts.len() > 1 && first.extent().next <= number => parts.remove(0),
+                    _ => return Ok(()),
+                }
+            };
+            // One after the other, durably: after a crash the stream begins with the first file that is there.
+            recovery::remove(self.fs.as_ref(), &part)?;
+            self.fs
+                .sync_dir(&self.dir)
+                .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
+        }
+    }
+
+    /// Removes the whole stream.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove(self) -> Result<(), StorageError> {
+        for part in self.parts() {
+            recovery::remove(self.fs.as_ref(), &part)?;
+        }
+        self.fs
+            .remove_dir(&self.dir)
+            .map_err(|e| StorageError::from_io("remove the directory", &self.dir, e))
+    }
+}
+
+impl Writer {
+    /// Adds an entry's frame to the buffer, and says where that ends.
+    fn put(&mut self, owner: u64, position: u64, entry: &StreamEntry<'_>) -> Extent {
+        let head = FrameHead {
+            first: entry.first,
+            count: entry.count,
+            tracks: entry.tracks,
+            time_ms: entry.time_ms,
+            term: entry.term,
+            index: entry.index,
+            length: entry.bytes.len() as u32,
+            checksum: crc32fast::hash(entry.bytes),
+            synced: self.synced,
+        };
+        self.buffer.extend_from_slice(&head.encode(owner, position));
+        self.buffer.extend_from_slice(entry.bytes);
+        Extent {
+            end: position + head.frame_bytes(),
+            next: head.next(),
+            last_ms: head.time_ms,
+        }
+    }
+
+    fn check(&self) -> Result<(), StorageError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// A failure is final.
+    fn note(&mut self, outcome: Result<(), StorageError>) -> Result<(), StorageError> {
+        if let Err(error) = &outcome {
+            self.failed = Some(error.clone());
+        }
+        outcome
+    }
+}

@@ -1,0 +1,239 @@
+//! Finding and reading entries. Takes no lock that appends hold for longer than a moment.
+
+use super::StreamFiles;
+use super::frame::{FrameHead, HEAD};
+use super::part::{HEADER, Part, Row};
+use crate::error::StorageError;
+use crate::file_system::{Access, File, read_full_at};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where somebody reads. It keeps its file: that may be removed meanwhile, and is read to its end all the same.
+#[derive(Debug, Clone)]
+pub struct StreamCursor {
+    part: Arc<Part>,
+    file: Arc<dyn File>,
+    position: u64,
+    /// The number that the next entry begins with, or a later one.
+    next: u64,
+}
+
+impl StreamCursor {
+    /// The number that it stands at: what is read next begins with it, or with a later one if what was there is gone.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+}
+
+/// Some entries in one piece of memory.
+#[derive(Debug, Default)]
+pub struct Page {
+    bytes: Vec<u8>,
+    entries: Vec<(FrameHead, Range<usize>)>,
+}
+
+impl Page {
+    /// The entries in order.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (&FrameHead, &[u8])> {
+        self.entries
+            .iter()
+            .map(|(head, range)| (head, &self.bytes[range.clone()]))
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The memory that it takes, in bytes.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+}
+
+impl StreamFiles {
+    /// Where the file begins whose first number this is; `None` if there is none.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn segment_start(&self, first: u64) -> Result<Option<StreamCursor>, StorageError> {
+        let part = self.parts().into_iter().find(|part| part.first == first);
+        let cursor = part.map(|part| {
+            Ok(StreamCursor {
+                file: part.open(self.fs.as_ref(), Access::Read)?,
+                position: HEADER as u64,
+                next: first,
+                part,
+            })
+        });
+        cursor.transpose()
+    }
+
+    /// Where the entry with this number begins, or the first later one. `None` if nothing is there at all; at the end if the
+    /// number is behind it.
+    ///
+    /// # Errors
+    /// A file can't be read.
+    pub fn find(&self, number: u64) -> Result<Option<StreamCursor>, StorageError> {
+        self.find_in(
+            |parts| parts.partition_point(|part| part.first <= number).max(1) - 1,
+            |row| row.number <= number,
+            |head| head.next() > number,
+        )
+    }
+
+    /// Where the first entry begins that was made at this time or later, in milliseconds since the Unix epoch; at the end if
+    /// there is none. `None` if nothing is there at all.
+    ///
+    /// # Errors
+    /// A file can't be read.
+    pub fn find_time(&self, time_ms: u64) -> Result<Option<StreamCursor>, StorageError> {
+        self.find_in(
+            |parts| parts.partition_point(|part| part.extent().last_ms < time_ms),
+            |row| row.time_ms < time_ms,
+            |head| head.time_ms >= time_ms,
+        )
+    }
+
+    /// The first entry that `is_it` in the part that `choose` names, or the last part.
+    fn find_in(
+        &self,
+        choose: impl Fn(&[Arc<Part>]) -> usize,
+        is_before: impl Fn(&Row) -> bool,
+        is_it: impl Fn(&FrameHead) -> bool,
+    ) -> Result<Option<StreamCursor>, StorageError> {
+        loop {
+            let parts = self.parts();
+            let Some(part) = parts.get(choose(&parts)).or(parts.last()) else {
+                return Ok(None);
+            };
+            let found = self.seek(part, &is_before, &is_it);
+            let is_there = self.parts().iter().any(|other| Arc::ptr_eq(other, part));
+            // One that was dropped just now cannot be opened any more.
+            if found.is_ok() || is_there {
+                return found.map(Some);
+            }
+        }
+    }
+
+    /// The first entry of a part that `is_it`; somewhere behind the last row that `is_before`.
+    fn seek(
+        &self,
+        part: &Arc<Part>,
+        is_before: impl Fn(&Row) -> bool,
+        is_it: impl Fn(&FrameHead) -> bool,
+    ) -> Result<StreamCursor, StorageError> {
+        let file = part.open(self.fs.as_ref(), Access::Read)?;
+        let extent = part.extent();
+        let is_before = |row: &Row| row.position < extent.end && is_before(row);
+        let row = part.row_before(self.fs.as_ref(), file.as_ref(), part.rows(), is_before)?;
+        let from = row.map_or(HEADER as u64, |(_, row, _)| row.position);
+        let mut found = None;
+        let end = part.walk(file.as_ref(), from, extent.end, false, |position, head| {
+            if is_it(head) {
+                found = Some((position, head.first));
+            }
+            found.is_none()
+        })?;
+        if found.is_none() && end != extent.end {
+            return Err(part.damaged(end, "there is no entry"));
+        }
+        let (position, next) = found.unwrap_or((extent.end, extent.next));
+        Ok(StreamCursor {
+            part: part.clone(),
+            file,
+            position,
+            next,
+        })
+    }
+
+    /// Reads entries from there on, none that begins at number `below` or later: as many as fit into `most` bytes, but one at
+    /// least, if there is one. The cursor moves behind them.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] if the first one does not read as it was written: [`skip`](Self::skip) passes it over.
+    pub fn read(&self, cursor: &mut StreamCursor, below: u64, most: usize) -> Result<Page, StorageError> {
+        let mut page = Page::default();
+        if cursor.next >= below {
+            return Ok(page);
+        }
+        let mut extent = cursor.part.extent();
+        while cursor.position >= extent.end {
+            if !self.to_next_part(cursor)? {
+                return Ok(page);
+            }
+            extent = cursor.part.extent();
+        }
+        let part = cursor.part.clone();
+        let rest = usize::try_from(extent.end - cursor.position).unwrap_or(usize::MAX);
+        self.fill(cursor, &mut page, rest.min(most.max(HEAD)))?;
+        let head = FrameHead::decode(&page.bytes, part.owner, cursor.position)
+            .ok_or_else(|| part.damaged(cursor.position, "an entry's head does not match its checksum"))?;
+        if head.first >= below {
+            page.bytes.clear();
+            return Ok(page);
+        }
+        let whole = head.frame_bytes() as usize;
+        if whole > page.bytes.len() && whole <= rest {
+            self.fill(cursor, &mut page, whole)?;
+        }
+        let mut at = 0;
+        while let Some(head) = FrameHead::decode(&page.bytes[at..], part.owner, cursor.position) {
+            let range = at + HEAD..at + head.frame_bytes() as usize;
+            let bytes = page.bytes.get(range.clone());
+            if head.first >= below || bytes.is_none_or(|bytes| !head.fits(bytes)) {
+                break;
+            }
+            at = range.end;
+            page.entries.push((head, range));
+            cursor.position += head.frame_bytes();
+            cursor.next = head.next();
+        }
+        if page.is_empty() {
+            return Err(part.damaged(cursor.position, "an entry does not match its checksum"));
+        }
+        Ok(page)
+    }
+
+    fn fill(&self, cursor: &StreamCursor, page: &mut Page, length: usize) -> Result<(), StorageError> {
+        page.bytes.resize(length, 0);
+        let read = read_full_at(cursor.file.as_ref(), &mut page.bytes, cursor.position);
+        let read = cursor.part.io("read", read)?;
+        page.bytes.truncate(read);
+        Ok(())
+    }
+
+    /// Moves to the beginning of the part behind the cursor's; false if there is none.
+    fn to_next_part(&self, cursor: &mut StreamCursor) -> Result<bool, StorageError> {
+        let first = cursor.part.first;
+        let Some(next) = self.parts().into_iter().find(|part| part.first > first) else {
+            return Ok(false);
+        };
+        cursor.file = next.open(self.fs.as_ref(), Access::Read)?;
+        (cursor.position, cursor.next) = (HEADER as u64, cursor.next.max(next.first));
+        cursor.part = next;
+        Ok(true)
+    }
+
+    /// Passes over an entry that does not read as it was written. Where its head is damaged, too, all up to the next row of the
+    /// index is passed over, or the rest of the file.
+    ///
+    /// # Errors
+    /// A file can't be read.
+    pub fn skip(&self, cursor: &mut StreamCursor) -> Result<(), StorageError> {
+        let (part, at) = (cursor.part.clone(), cursor.position);
+        let extent = part.extent();
+        if let Some(head) = part.head_at(cursor.file.as_ref(), at)?
+            && at + head.frame_bytes() <= extent.end
+        {
+            (cursor.position, cursor.next) = (at + head.frame_bytes(), head.next());
+            return Ok(());
+        }
+        let row = part.row_behind(self.fs.as_ref(), cursor.file.as_ref(), at)?;
+        (cursor.position, cursor.next) = match row {
+            Some(row) if row.position < extent.end => (row.position, row.number),
+            _ => (extent.end, extent.next),
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,461 @@
+use super::*;
+use crate::faulty::{Fault, FaultyFs, Random};
+use proptest::prelude::*;
+
+const OWNER: u64 = 9;
+
+fn dir() -> PathBuf {
+    PathBuf::from("/data/streams/9")
+}
+
+fn open(fs: &FaultyFs) -> Result<StreamFiles, StorageError> {
+    StreamFiles::open(Arc::new(fs.clone()), &dir(), OWNER)
+}
+
+/// An entry as a test keeps it.
+#[derive(Clone, Debug, PartialEq)]
+struct Kept {
+    first: u64,
+    count: u32,
+    time_ms: u64,
+    starts_file: bool,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    fn entry(&self) -> StreamEntry<'_> {
+        StreamEntry {
+            first: self.first,
+            count: self.count,
+            tracks: self.count == 0,
+            time_ms: self.time_ms,
+            term: 3,
+            index: self.first,
+            starts_file: self.starts_file,
+            bytes: &self.bytes,
+        }
+    }
+}
+
+/// Everything from this cursor on, read in pages of so many bytes.
+fn read_from(files: &StreamFiles, cursor: Option<StreamCursor>, most: usize) -> Vec<(u64, Vec<u8>)> {
+    let mut all = Vec::new();
+    let Some(mut cursor) = cursor else {
+        return all;
+    };
+    loop {
+        let page = files.read(&mut cursor, u64::MAX, most).unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        for (head, bytes) in page.entries() {
+            assert_eq!(head.tracks, head.count == 0);
+            assert_eq!((head.term, head.index), (3, head.first));
+            all.push((head.first, bytes.to_vec()));
+        }
+    }
+}
+
+/// Everything that is there.
+fn read_all(files: &StreamFiles, most: usize) -> Vec<(u64, Vec<u8>)> {
+    let first = files.bounds().0;
+    read_from(files, files.segment_start(first).unwrap(), most)
+}
+
+fn expected<'a>(kept: impl Iterator<Item = &'a Kept>) -> Vec<(u64, Vec<u8>)> {
+    kept.map(|it| (it.first, it.bytes.clone())).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Entries of so many numbers and bytes, after so many milliseconds; perhaps a new file begins with the first one.
+    Append(Vec<(u32, usize, u64)>, bool),
+    Sync,
+    Rest,
+    /// Power cut, or a kill: then it is opened again.
+    Crash(u64),
+    Kill,
+    Find(prop::sample::Index),
+    FindTime(prop::sample::Index),
+    Drop(prop::sample::Index),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let size = prop_oneof![30 => 0_usize..300, 1 => 100_000_usize..300_000];
+    let entries = prop::collection::vec((0_u32..4, size, 0_u64..50), 1..5);
+    prop_oneof![
+        6 => (entries, prop::bool::weighted(0.15)).prop_map(|(entries, starts)| Act::Append(entries, starts)),
+        3 => Just(Act::Sync),
+        1 => Just(Act::Rest),
+        1 => any::<u64>().prop_map(Act::Crash),
+        1 => Just(Act::Kill),
+        2 => any::<prop::sample::Index>().prop_map(Act::Find),
+        2 => any::<prop::sample::Index>().prop_map(Act::FindTime),
+        1 => any::<prop::sample::Index>().prop_map(Act::Drop),
+    ]
+}
+
+/// Files, and beside them a list.
+struct World {
+    fs: FaultyFs,
+    files: StreamFiles,
+    list: Vec<Kept>,
+    synced: usize,
+    /// What lies below may be gone.
+    dropped: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let fs = FaultyFs::new();
+        Self {
+            files: open(&fs).unwrap(),
+            fs,
+            list: Vec::new(),
+            synced: 0,
+            dropped: 0,
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.list
+            .last()
+            .map_or(0, |last| last.first + u64::from(last.count))
+    }
+
+    fn append(&mut self, entries: &[(u32, usize, u64)], starts: bool) {
+        let (mut next, mut time) = (self.next(), self.list.last().map_or(0, |last| last.time_ms));
+        let new = entries.iter().enumerate().map(|(at, (count, size, later))| {
+            time += later;
+            let kept = Kept {
+                first: next,
+                count: *count,
+                time_ms: time,
+                starts_file: starts && at == 0,
+                bytes: (0..*size).map(|byte| (byte as u64 + next * 7) as u8).collect(),
+            };
+            next += u64::from(*count);
+            kept
+        });
+        let new: Vec<Kept> = new.collect();
+        let entries: Vec<_> = new.iter().map(Kept::entry).collect();
+        self.files.append(&entries).unwrap();
+        self.list.extend(new);
+    }
+
+    /// Opens what is left on this file system: what was synced is there, and perhaps more.
+    fn reopen(&mut self, fs: FaultyFs) {
+        self.fs = fs;
+        self.files = open(&self.fs).unwrap();
+        self.settle();
+        // What was found once stays, whatever happens.
+        let again = open(&self.fs.copy().crash(7)).unwrap();
+        assert_eq!(again.bounds(), self.files.bounds());
+        assert_eq!(read_all(&again, 5_000), self.all());
+    }
+
+    fn settle(&mut self) {
+        let all = self.all();
+        let kept = (0..=self.list.len()).find_map(|from| {
+            let kept = from + all.len();
+            let part = self.list.get(from..kept)?;
+            (kept >= self.synced && all == expected(part.iter())).then_some(kept)
+        });
+        let kept = kept.expect("what was synced is there, and nothing that was not written");
+        self.list.truncate(if all.is_empty() { 0 } else { kept });
+        assert!(self.synced <= self.list.len());
+        self.synced = self.list.len();
+        assert!(self.files.bounds().0 <= self.dropped);
+    }
+
+    fn all(&self) -> Vec<(u64, Vec<u8>)> {
+        read_all(&self.files, 1_000)
+    }
+
+    /// What there still is.
+    fn there(&self) -> impl Iterator<Item = &Kept> {
+        let first = self.files.bounds().0;
+        let (mut start, mut file) = (0, 0);
+        for (at, it) in self.list.iter().enumerate() {
+            if it.starts_file && it.first > file && file < first {
+                (start, file) = (at, it.first);
+            }
+        }
+        self.list[start..].iter()
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Append(entries, starts) => self.append(entries, *starts),
+            Act::Sync => {
+                self.files.sync().unwrap();
+                self.synced = self.list.len();
+            }
+            Act::Rest => {
+                self.files.rest().unwrap();
+                self.synced = self.list.len();
+            }
+            Act::Crash(seed) => self.reopen(self.fs.crash(*seed)),
+            Act::Kill => {
+                let before = self.list.len();
+                self.reopen(self.fs.kill());
+                assert_eq!(self.list.len(), before, "a kill loses nothing that was written");
+            }
+            Act::Find(index) => {
+                let number = index.index(self.next() as usize + 2) as u64;
+                let found = self.files.find(number).unwrap();
+                let there = self
+                    .there()
+                    .skip_while(|it| it.first + u64::from(it.count) <= number);
+                assert_eq!(read_from(&self.files, found, 700), expected(there));
+            }
+            Act::FindTime(index) => {
+                let last = self.list.last().map_or(0, |last| last.time_ms);
+                let time_ms = index.index(last as usize + 2) as u64;
+                let found = self.files.find_time(time_ms).unwrap();
+                let there = self.there().skip_while(|it| it.time_ms < time_ms);
+                assert_eq!(read_from(&self.files, found, 700), expected(there));
+            }
+            Act::Drop(index) => self.drop_some(index.index(self.next() as usize + 1) as u64),
+        }
+        let (first, next) = self.files.bounds();
+        let segments = self.files.segments();
+        assert_eq!(next, self.next().max(first));
+        assert!(
+            segments
+                .windows(2)
+                .all(|pair| pair[0].next == pair[1].first && pair[0].last_ms <= pair[1].last_ms)
+        );
+    }
+
+    fn drop_some(&mut self, number: u64) {
+        let old = self.files.segment_start(self.files.bounds().0).unwrap();
+        let before: Vec<_> = expected(self.there());
+        self.files.drop_below(number).unwrap();
+        self.dropped = self.dropped.max(number);
+        let first = self.files.bounds().0;
+        assert!(first <= self.dropped);
+        let segments = self.files.segments();
+        assert!(segments.len() <= 1 || segments[0].next > number);
+        // Whoever stood in a file reads it to its end, and goes on with the next one.
+        if let Some(old) = old {
+            let end = read_from(&self.files, Some(old), 700);
+            assert!(before.starts_with(&end[..end.len().min(1)]));
+            assert_eq!(end.last(), before.last());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn files_are_a_list_that_loses_nothing_that_was_synced(acts in prop::collection::vec(act(), 1..50)) {
+        let mut world = World::new();
+        acts.iter().for_each(|act| world.act(act));
+        let there = expected(world.there());
+        prop_assert_eq!(world.all(), there);
+    }
+}
+
+/// Three files with some entries each, all synced.
+fn some() -> (FaultyFs, Vec<Kept>) {
+    let mut world = World::new();
+    for round in 0..3 {
+        world.append(&[(2, 50, 1), (1, 0, 0), (0, 20, 1)], round > 0);
+        world.files.sync().unwrap();
+    }
+    (world.fs, world.list)
+}
+
+#[test]
+fn a_file_that_is_cut_at_any_byte_ends_before_that() {
+    let (fs, list) = some();
+    let path = fs
+        .files()
+        .into_iter()
+        .rfind(|path| path.extension().is_some_and(|it| it == "chunks"));
+    let path = path.unwrap();
+    let end = fs
+        .bytes(&path)
+        .unwrap()
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .unwrap()
+        + 1;
+    for cut in 0..end {
+        let fs = fs.copy();
+        // Without the index, nothing says that there was more.
+        fs.corrupt(&path.with_extension("index"), |bytes| bytes.clear());
+        fs.corrupt(&path, |bytes| bytes.truncate(cut));
+        let Ok(files) = open(&fs) else {
+            // What the last frame's mark says to be synced is not there.
+            continue;
+        };
+        let all = read_all(&files, 1_000);
+        assert!(
+            all.len() >= 6 && all.len() < list.len(),
+            "cut at {cut}: {}",
+            all.len()
+        );
+        assert_eq!(all, expected(list[..all.len()].iter()), "cut at {cut}");
+    }
+}
+
+#[test]
+fn damage_is_found_and_passed_over_and_nothing_else_is_lost() {
+    let (fs, list) = some();
+    let paths = fs.files().into_iter();
+    let chunks: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|it| it == "chunks"))
+        .collect();
+    assert_eq!(chunks.len(), 3);
+    let length = fs.bytes(&chunks[0]).unwrap().len();
+    for at in 0..length {
+        let fs = fs.copy();
+        fs.corrupt(&chunks[0], |bytes| bytes[at] ^= 0x40);
+        let files = match open(&fs) {
+            Ok(files) => files,
+            Err(StorageError::Version { .. }) => unreachable!("its header has a checksum"),
+            Err(error) => panic!("{error}"),
+        };
+        let mut all = Vec::new();
+        let mut cursor = match files.find(0) {
+            Ok(cursor) => cursor.unwrap(),
+            // The very first head is damaged: what the next file has can be found.
+            Err(StorageError::Corrupt { .. }) => {
+                assert!((HEADER..HEADER + 64).contains(&at));
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        loop {
+            match files.read(&mut cursor, u64::MAX, 1_000) {
+                Ok(page) if page.is_empty() => break,
+                Ok(page) => {
+                    all.extend(page.entries().map(|(head, bytes)| (head.first, bytes.to_vec())));
+                }
+                Err(StorageError::Corrupt { .. }) => files.skip(&mut cursor).unwrap(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let whole = expected(list.iter());
+        assert!(all.iter().all(|it| whole.contains(it)), "byte {at}");
+        // Damage to an entry's bytes costs that entry, to its head the rest of a file as short as this.
+        assert!(
+            all.len() + 3 >= whole.len(),
+            "byte {at}: {} of {}",
+            all.len(),
+            whole.len()
+        );
+        assert!(at >= HEADER || all == whole, "byte {at}");
+    }
+}
+
+#[test]
+fn a_failure_is_final_and_what_was_synced_stays() {
+    let mut random = Random(5);
+    for call in 1..60 {
+        for fault in [Fault::Io, Fault::Full, Fault::PowerCut, Fault::Short] {
+            let fs = FaultyFs::new();
+            let Ok(files) = open(&fs) else {
+                unreachable!("nothing fails yet");
+            };
+            fs.fail_at(call, fault);
+            let (mut synced, mut next, mut failed) = (0, 0, false);
+            for round in 0..12_u64 {
+                let entry = StreamEntry {
+                    first: next,
+                    count: 1,
+                    tracks: false,
+                    time_ms: round,
+                    term: 0,
+                    index: 0,
+                    starts_file: round % 4 == 3,
+                    bytes: &[round as u8; 40],
+                };
+                let done = files.append(&[entry]).and_then(|()| files.sync());
+                assert!(!failed || done.is_err(), "{fault:?} at {call}: it went on");
+                failed |= done.is_err();
+                if done.is_ok() {
+                    next += 1;
+                    synced = next;
+                }
+            }
+            let after = open(&fs.crash(random.bits())).unwrap();
+            let (first, end) = after.bounds();
+            assert!(
+                first == 0 && end >= synced,
+                "{fault:?} at {call}: {end} of {synced}"
+            );
+            let all = read_from_any(&after);
+            assert!(all.iter().enumerate().all(|(at, bytes)| *bytes == [at as u8; 40]));
+            assert_eq!(all.len() as u64, end);
+        }
+    }
+}
+
+fn read_from_any(files: &StreamFiles) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let Some(mut cursor) = files.find(0).unwrap() else {
+        return all;
+    };
+    loop {
+        let page = files.read(&mut cursor, u64::MAX, 100).unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page.entries().map(|(_, bytes)| bytes.to_vec()));
+    }
+}
+
+#[test]
+fn readers_are_given_nothing_from_where_they_may_not_read() {
+    let mut world = World::new();
+    world.append(&[(2, 10, 1), (2, 10, 1), (2, 10, 1)], false);
+    let mut cursor = world.files.find(0).unwrap().unwrap();
+    let firsts = |page: Page| page.entries().map(|(head, _)| head.first).collect::<Vec<_>>();
+    assert_eq!(firsts(world.files.read(&mut cursor, 0, 9_999).unwrap()), []);
+    assert_eq!(firsts(world.files.read(&mut cursor, 4, 9_999).unwrap()), [0, 2]);
+    assert_eq!(firsts(world.files.read(&mut cursor, 4, 9_999).unwrap()), []);
+    assert_eq!(firsts(world.files.read(&mut cursor, 6, 9_999).unwrap()), [4]);
+    world.append(&[(1, 10, 1)], true);
+    assert_eq!(firsts(world.files.read(&mut cursor, 7, 1).unwrap()), [6]);
+}
+
+#[test]
+fn what_does_not_follow_is_refused_and_files_of_others_are_not_read() {
+    let mut world = World::new();
+    world.append(&[(2, 10, 5)], false);
+    world.files.sync().unwrap();
+    let entry = |first, time_ms| StreamEntry {
+        first,
+        count: 1,
+        tracks: false,
+        time_ms,
+        term: 0,
+        index: 0,
+        starts_file: false,
+        bytes: b"x",
+    };
+    for (first, time_ms) in [(1, 5), (3, 5), (2, 4)] {
+        let refused = world.files.append(&[entry(first, time_ms)]);
+        assert!(matches!(refused, Err(StorageError::Misuse { .. })));
+    }
+    world.files.append(&[entry(2, 5)]).unwrap();
+    let other = StreamFiles::open(Arc::new(world.fs.copy()), &dir(), OWNER + 1).unwrap();
+    assert_eq!(other.segments(), []);
+}
+
+#[test]
+fn many_idle_streams_keep_no_file_open() {
+    let mut world = World::new();
+    world.append(&[(2, 10, 5)], false);
+    assert_eq!(world.fs.open_files(), 2);
+    world.files.rest().unwrap();
+    assert_eq!(world.fs.open_files(), 0);
+    let length = world.fs.bytes(&world.fs.files()[0]).unwrap().len();
+    assert_eq!(length, HEADER + 64 + 10, "room is given back");
+    world.append(&[(2, 10, 5)], false);
+    world.files.sync().unwrap();
+    assert_eq!(world.all().len(), 2);
+}
