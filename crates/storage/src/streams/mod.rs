@@ -83,8 +83,6 @@ struct Writer {
     reserved: u64,
     /// Where the last row of the index points to.
     row: Option<u64>,
-    /// Files were made whose names are not synced.
-    new_names: bool,
     /// A write or a sync has failed: nothing is written any more.
     failed: Option<StorageError>,
     /// Frames of one append, one behind the other.
@@ -260,11 +258,14 @@ impl StreamFiles {
         let file = part.io("create", self.fs.open(&part.path, Access::Create))?;
         let index = self.fs.open(&part.index_path(), Access::Create).ok();
         part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
+        // Before there is anything in it: if this fails, the name could never be made safe, and the next start removes the file.
+        self.fs
+            .sync_dir(&self.dir)
+            .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
         *writer = Writer {
             open: Some(Open { file, index }),
             synced: HEADER as u64,
             reserved: HEADER as u64,
-            new_names: true,
             buffer: std::mem::take(&mut writer.buffer),
             ..Writer::default()
         };
@@ -297,18 +298,7 @@ impl StreamFiles {
             let _ = index.set_len(part.rows() * part::ROW_BYTES);
             let _ = index.sync_data();
         }
-        self.sync_names(writer)?;
         (writer.synced, writer.reserved) = (end, end);
-        Ok(())
-    }
-
-    fn sync_names(&self, writer: &mut Writer) -> Result<(), StorageError> {
-        if writer.new_names {
-            self.fs
-                .sync_dir(&self.dir)
-                .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
-            writer.new_names = false;
-        }
         Ok(())
     }
 
@@ -329,7 +319,6 @@ impl StreamFiles {
         // Meanwhile more may be appended; that is the next sync's.
         let outcome = part.io("sync", file.sync_data());
         let mut writer = self.writer();
-        let outcome = outcome.and_then(|()| self.sync_names(&mut writer));
         writer.note(outcome)?;
         if self.parts().pop().is_some_and(|last| Arc::ptr_eq(&last, &part)) {
             writer.synced = writer.synced.max(end);

@@ -3,7 +3,7 @@
 use super::frame::FrameHead;
 use super::part::{Extent, HEADER, Part, rows_in};
 use crate::error::StorageError;
-use crate::file_system::{Access, File, FileSystem, read_full_at};
+use crate::file_system::{Access, File, FileSystem, read_full_at, write_all_at};
 use std::path::Path;
 
 /// The parts of a stream, in order, each with what it has. The last one is cut where it is torn.
@@ -74,10 +74,12 @@ fn newest(fs: &dyn FileSystem, part: &Part) -> Result<bool, StorageError> {
         next: before.map_or(part.first, |(_, row, _)| row.number),
         last_ms: 0,
     };
-    let mut follows = |_: u64, head: &FrameHead| {
+    let mut synced = trusted;
+    let mut follows = |position: u64, head: &FrameHead| {
         let follows = head.first == extent.next;
         if follows {
             (extent.next, extent.last_ms) = (head.next(), head.time_ms);
+            synced = synced.max(head.synced.min(position));
         }
         follows
     };
@@ -91,13 +93,30 @@ fn newest(fs: &dyn FileSystem, part: &Part) -> Result<bool, StorageError> {
         return Ok(false);
     }
     cut(part, file.as_ref(), end, length)?;
-    // After a kill some of it may be in the page cache only. Its publishers will be told that it is there.
+    write_again(part, file.as_ref(), synced, end)?;
     part.io("sync", file.sync_data())?;
     part.publish(extent);
     // Rows of frames that were torn off are written over.
     let kept = part.row_before(fs, file.as_ref(), rows, |row| row.position < end)?;
     part.set_rows(kept.map_or(0, |(at, _, _)| at + 1));
     Ok(true)
+}
+
+/// After a kill the last frames may be in the page cache only, and publishers will be told that they are there. Where a sync has
+/// failed before, the next one succeeds without having written anything, so what is not known to be synced is written once more.
+fn write_again(part: &Part, file: &dyn File, from: u64, end: u64) -> Result<(), StorageError> {
+    let mut position = from;
+    let mut bytes = vec![0; 1 << 20];
+    while position < end {
+        let length = bytes.len().min((end - position) as usize);
+        let read = part.io("read", read_full_at(file, &mut bytes[..length], position))?;
+        if read == 0 {
+            break;
+        }
+        part.io("write", write_all_at(file, &bytes[..read], position))?;
+        position += read as u64;
+    }
+    Ok(())
 }
 
 /// Behind the last frame there shall be nothing: what is left of torn ones could look like whole ones once others stand in front
