@@ -93,6 +93,7 @@ fn newest(fs: &dyn FileSystem, part: &Part) -> Result<bool, StorageError> {
         return Ok(false);
     }
     cut(part, file.as_ref(), end, length)?;
+    part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
     write_again(part, file.as_ref(), synced, end)?;
     part.io("sync", file.sync_data())?;
     part.publish(extent);
