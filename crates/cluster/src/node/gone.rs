@@ -213,6 +213,60 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_was_told_that_it_is_none_goes_by_no_change_before_that_of_which_it_hears_later() {
+        let mut trial = Trial::new(4, 3);
+        trial.led_by(1);
+        let new = Recovered::new_group(m(4), Membership::of(&[m(1), m(2), m(3)]));
+        trial.node(4).open(GROUP, new).unwrap();
+        let before = trial.status(3).last;
+        trial.node(1).change(GROUP, &[Step::Learner(m(4))]).unwrap();
+        while trial.status(3).last == before {
+            assert!(trial.step());
+        }
+        // It has the change, and not that it is committed.
+        let Status { last, committed, .. } = trial.status(3);
+        assert!(committed < last);
+        [1, 2, 4].iter().for_each(|node| trial.cut(*node, 3));
+        trial.ticks(5);
+        trial.node(1).change(GROUP, &[Step::Remove(m(3))]).unwrap();
+        trial.ticks_until(60, |t| {
+            t.status(2).members.voters == [m(1), m(2)] && t.is_asleep()
+        });
+        let (
+            group,
+            to,
+            Status {
+                committed: index,
+                term,
+                ..
+            },
+        ) = (GROUP, m(3).number(), trial.status(1));
+        let gone = Gone::Told(crate::Mark { index, term });
+        let mut frame = crate::frame::FrameWriter::new(1);
+        frame.put(&Item::Gone { group, to, gone });
+        trial.node(3).receive(NodeId(1), &frame.finish()).unwrap();
+        assert!(trial.status(3).is_removed);
+        let mut late = raft::eraftpb::Message {
+            from: m(1).number(),
+            to,
+            term,
+            commit: last,
+            ..Default::default()
+        };
+        late.set_msg_type(raft::eraftpb::MessageType::MsgHeartbeat);
+        let mut frame = crate::frame::FrameWriter::new(1);
+        frame.put(&Item::Raft(group, late));
+        trial.node(3).receive(NodeId(1), &frame.finish()).unwrap();
+        trial.settle();
+        let Status {
+            committed,
+            is_removed,
+            ..
+        } = trial.status(3);
+        assert_eq!((committed, is_removed), (last, true));
+    }
+
+    #[test]
     fn a_voter_whose_log_goes_further_is_not_silenced_by_a_peer_that_lags_behind_its_being_added() {
         let mut trial = Trial::new(3, 2);
         trial.led_by(1);
