@@ -126,7 +126,7 @@ pub use catalog::{
     PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
     View,
 };
-pub use catalog::{ConsumerArguments, Locator, QueueDefaults};
+pub use catalog::{ConsumerArguments, Conversion, Locator, QueueDefaults};
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

@@ -155,10 +155,15 @@ pub fn kind_of(arguments: &Table) -> QueueKind {
     named.and_then(QueueKind::from_name).unwrap_or_default()
 }
 
-/// How many nodes are to have a new queue, if its declaration says so.
-pub fn group_size(arguments: &Table) -> Option<usize> {
-    let named = arguments.get(GROUP_SIZE).and_then(Value::as_integer)?;
-    usize::try_from(named).ok()
+/// So many nodes have a new quorum queue if nobody says anything else, as far as there are so many (RabbitMQ's
+/// `quorum_cluster_size`).
+const USUAL_SIZE: usize = 3;
+
+/// How many nodes are to have a new quorum queue that is declared with these, as far as there are so many.
+pub fn new_size(arguments: &Table) -> usize {
+    let named = arguments.get(GROUP_SIZE).and_then(Value::as_integer);
+    let named = named.and_then(|named| usize::try_from(named).ok());
+    named.unwrap_or(USUAL_SIZE).max(1)
 }
 
 /// True for an argument of queues that this kind takes, or of which nobody knows.
@@ -166,6 +171,12 @@ pub fn takes(kind: QueueKind, argument: &str) -> bool {
     let mut arguments = ARGUMENTS.iter();
     let known = arguments.find(|known| known.name == argument);
     known.is_none_or(|known| known.kinds.contains(&kind))
+}
+
+/// True for an argument of queues that changes what becomes of their messages; false for what says where they are, or nothing.
+pub(crate) fn has_effect(argument: &str) -> bool {
+    let mut arguments = ARGUMENTS.iter();
+    arguments.any(|known| known.name == argument && known.sets.is_some())
 }
 
 /// Checks the arguments of a new exchange.
@@ -183,7 +194,8 @@ pub fn check_exchange(arguments: &Table, exchange: &str, vhost: &str) -> Result<
     }
 }
 
-/// Checks that a repeated declaration asks for the queue that is there. Exclusiveness is checked before.
+/// Checks that a repeated declaration asks for the queue that is there. Exclusiveness is checked before. Of a queue that was
+/// converted those ask for it, too, who declare it as before.
 ///
 /// # Errors
 /// [`Refusal::Inequivalent`] naming the first difference.
@@ -196,10 +208,18 @@ pub fn check_same_queue(
     let resource = format!("queue '{}' in vhost '{}'", queue.name, queue.vhost);
     same_field(&resource, "durable", durable, queue.is_durable())?;
     same_field(&resource, "auto_delete", auto_delete, queue.auto_delete)?;
+    let before = queue.other_arguments.as_ref();
+    if before.is_some_and(|before| same_arguments(&resource, arguments, before).is_ok()) {
+        return Ok(());
+    }
+    same_arguments(&resource, arguments, &queue.arguments)
+}
+
+fn same_arguments(resource: &str, received: &Table, current: &Table) -> Result<(), Refusal> {
     // As in RabbitMQ: what a queue is comes before what it is like.
-    same_argument(&resource, "x-queue-type", arguments, &queue.arguments)?;
+    same_argument(resource, "x-queue-type", received, current)?;
     let mut compared = ARGUMENTS.iter().filter(|argument| argument.is_compared);
-    compared.try_for_each(|argument| same_argument(&resource, argument.name, arguments, &queue.arguments))
+    compared.try_for_each(|argument| same_argument(resource, argument.name, received, current))
 }
 
 /// Checks that a repeated declaration asks for the exchange that is there.

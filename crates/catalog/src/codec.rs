@@ -12,6 +12,12 @@ use model::table::Table;
 use model::{ConnectionId, Limits, QueueId};
 use std::sync::Arc;
 
+/// Records of queues that were never converted do not say it: of these only quorum queues were founded anew, and nothing else
+/// gave them another epoch.
+fn is_refounded_unless_said(queue: &Queue) -> bool {
+    queue.kind == QueueKind::Quorum && queue.epoch.number > 0
+}
+
 /// Writes fields behind each other.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
 
@@ -113,13 +119,19 @@ impl Writer<'_> {
     /// A queue, and what records of earlier builds did not say.
     pub fn queue_with_members(&mut self, queue: &Queue) {
         self.queue(queue);
-        let has_epoch = queue.epoch != Epoch::default();
+        let other = queue.other_arguments.as_ref();
+        let is_converted = other.is_some() || queue.epoch.is_refounded != is_refounded_unless_said(queue);
+        let has_epoch = is_converted || queue.epoch != Epoch::default();
         if !queue.changed.is_empty() || has_epoch {
             self.members(&queue.changed);
         }
         if has_epoch {
             self.number(queue.epoch.number.into());
             self.number(queue.epoch.behind);
+        }
+        if is_converted {
+            self.flags(&[queue.epoch.is_refounded, other.is_some()]);
+            other.into_iter().for_each(|table| self.table(table));
         }
     }
 
@@ -338,13 +350,23 @@ impl<'a> Reader<'a> {
             false => Epoch {
                 number: self.number()?.try_into().ok()?,
                 behind: self.number()?,
+                is_refounded: false,
             },
         };
-        Some(Arc::new(Queue {
+        let mut queue = Queue {
             changed,
             epoch,
             ..(*queue).clone()
-        }))
+        };
+        queue.epoch.is_refounded = is_refounded_unless_said(&queue);
+        if !self.is_done() {
+            queue.epoch.is_refounded = self.flag()?;
+            queue.other_arguments = match self.flag()? {
+                true => Some(Arc::new(self.table()?)),
+                false => None,
+            };
+        }
+        Some(Arc::new(queue))
     }
 
     pub fn queue(&mut self) -> Option<Arc<Queue>> {
@@ -360,6 +382,7 @@ impl<'a> Reader<'a> {
             arguments: Arc::new(self.table()?),
             changed: Arc::default(),
             epoch: Epoch::default(),
+            other_arguments: None,
         }))
     }
 

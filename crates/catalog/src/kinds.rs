@@ -196,12 +196,12 @@ impl QueueKind {
     }
 
     /// The number that stands for it in records; never another one's.
-    pub(crate) fn number(self) -> u8 {
+    pub fn number(self) -> u8 {
         self as u8
     }
 
     /// The kind of this number.
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::all().find(|kind| kind.number() == number)
     }
 

@@ -259,6 +259,7 @@ impl<R> Catalog<R> {
             Request::AddMember { id, nodes, size } => self.add_member(id, &nodes, size, turn),
             Request::Mirror { id, nodes, epoch } => self.mirror(id, (&nodes, epoch), turn),
             Request::Unmirror { id, node, behind } => self.unmirror(id, node, behind, turn),
+            Request::ConvertQueue { vhost, name, kind } => self.convert_queue((&vhost, &name), kind, turn),
             Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::All { of, requests } => self.all(of, requests, turn),

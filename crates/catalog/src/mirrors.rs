@@ -1,5 +1,6 @@
 //! Which nodes are to have a classic queue, as its policy says and as there are nodes. See decision note 61.
 
+use crate::arguments::new_size;
 use crate::node::{Node, NodeId};
 use crate::policy::mirrors::Mode;
 use crate::{Queue, View};
@@ -10,18 +11,20 @@ const FEWEST_THAT_SURVIVE: usize = 3;
 impl View {
     /// The nodes that are to have a classic queue as its policy says, of which `leader` has it now: none but that one if no
     /// policy asks for mirrors. `None` for queues that no policy mirrors: those of other kinds, and exclusive ones, as in
-    /// RabbitMQ. Of nodes that are as good as each other those have it that have it already, or can be `reached`.
+    /// RabbitMQ. A quorum queue that was a classic one ([`Queue::awaits_members`]) has as many as a new one. Of nodes that are as
+    /// good as each other those have it that have it already, or can be `reached`.
     pub fn mirrors(
         &self,
         queue: &Queue,
         leader: NodeId,
         is_reached: impl Fn(NodeId) -> bool,
     ) -> Option<Vec<NodeId>> {
-        if !queue.is_mirrorable() {
-            return None;
-        }
         let definition = self.vhost(&queue.vhost)?.policies().of_queue(queue).definition();
-        let mode = definition.as_ref().and_then(Mode::of);
+        let mode = match queue.awaits_members() {
+            true => None,
+            false if !queue.is_mirrorable() => return None,
+            false => definition.as_ref().and_then(Mode::of),
+        };
         let mut there: Vec<(NodeId, &Node)> = self
             .nodes()
             .map(|(node, known)| (*node, known))
@@ -34,6 +37,7 @@ impl View {
         });
         let nodes = there.iter().map(|(node, _)| *node);
         Some(match mode {
+            None if queue.awaits_members() => nodes.take(new_size(&queue.arguments)).collect(),
             None => vec![leader],
             Some(Mode::All) => nodes.collect(),
             Some(Mode::Exactly(2)) => nodes.take(FEWEST_THAT_SURVIVE).collect(),

@@ -33,6 +33,9 @@ pub struct Queue {
     pub auto_delete: bool,
     /// What it was declared with. What that means, together with policies, says [`crate::Vhost::settings`].
     pub arguments: Arc<Table>,
+    /// What it had in the place of that before it was converted to another kind. Who declares it so means this queue, too, and if
+    /// it is converted back it has that again.
+    pub other_arguments: Option<Arc<Table>>,
 }
 
 impl Queue {
@@ -100,9 +103,16 @@ impl Queue {
             epoch: Epoch {
                 number: self.epoch.number.saturating_add(1),
                 behind: behind.max(self.epoch.behind),
+                is_refounded: false,
             },
             ..self.clone()
         }
+    }
+
+    /// True if it was made a queue of several nodes by its kind, and it is not on record yet which nodes these are: the node that
+    /// has it names them once it is that node's own.
+    pub fn awaits_members(&self) -> bool {
+        self.kind.is_replicated() && self.founders.is_empty()
     }
 
     /// True if several nodes can have it.
@@ -172,6 +182,7 @@ impl Queue {
             changed: Arc::default(),
             epoch: Epoch {
                 number: generation,
+                is_refounded: true,
                 ..self.epoch
             },
             ..self.clone()
@@ -217,6 +228,9 @@ pub struct Epoch {
     pub number: u16,
     /// Whoever decided what becomes of it before did so in terms up to this one.
     pub behind: u64,
+    /// The group that it is goes on with one node's copy of the one before, whose majority was lost; otherwise the queue was its
+    /// node's own between the two.
+    pub is_refounded: bool,
 }
 
 /// A node's copy of a queue that several nodes have.

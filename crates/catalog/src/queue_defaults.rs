@@ -121,6 +121,7 @@ mod tests {
             founders: Arc::default(),
             changed: Arc::default(),
             epoch: Epoch::default(),
+            other_arguments: None,
             auto_delete: false,
             arguments: Arc::new(
                 Table::new()

@@ -123,6 +123,8 @@ pub enum Refusal {
         queue: String,
         vhost: String,
     },
+    /// A queue cannot be converted to another kind.
+    NotConvertible { text: String },
     /// Who gets from a queue of this kind would pass by its single active consumer.
     GetBesideActive {
         queue: String,
@@ -215,6 +217,7 @@ impl Refusal {
             | Self::Inequivalent { .. }
             | Self::InvalidArgument(_)
             | Self::InvalidProperty { .. }
+            | Self::NotConvertible { .. }
             | Self::UnnamedQueue { .. }
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
@@ -302,6 +305,7 @@ impl fmt::Display for Refusal {
                 f,
                 "invalid property '{property}' for queue '{queue}' in vhost '{vhost}'"
             ),
+            Self::NotConvertible { text } => f.write_str(text),
             Self::GetBesideActive { queue, vhost, kind } => write!(
                 f,
                 "cannot obtain access to locked queue '{queue}' in vhost '{vhost}'. basic.get operations are not supported by \

@@ -6,8 +6,8 @@ use crate::arguments;
 use crate::exchange::is_reserved;
 use crate::node::{Incarnation, Joined, NodeConnection, NodeId};
 use crate::{
-    Answer, Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record,
-    Refusal, View,
+    Answer, Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QueueKind,
+    QuotaOf, Record, Refusal, View,
 };
 use model::QueueId;
 use model::table::{Table, Value};
@@ -225,6 +225,12 @@ pub enum Request {
     /// A classic queue of which no node but this one has a copy is to be that node's own again. Terms up to this one have been.
     /// Answered with the queue as it is then.
     Unmirror { id: QueueId, node: NodeId, behind: u64 },
+    /// A queue is to be one of this kind, in its place and by its name. Done if it is one. Answered with the queue as it is then.
+    ConvertQueue {
+        vhost: Name,
+        name: String,
+        kind: QueueKind,
+    },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

@@ -63,6 +63,7 @@ fn objects() -> Vec<(Record, &'static str)> {
                 epoch: Epoch::default(),
                 auto_delete: true,
                 arguments: Arc::new(arguments()),
+                other_arguments: None,
             })),
             r"\x02\t\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
         ),
@@ -94,9 +95,29 @@ fn objects() -> Vec<(Record, &'static str)> {
                 epoch: Epoch::default(),
                 auto_delete: false,
                 arguments: Arc::default(),
+                other_arguments: None,
             })),
             r"\x02\t\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x02\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
+        (
+            Record::QueueDoomed {
+                id: QueueId(258),
+                durable: true,
+            },
+            r"\x02\x18\x02\x01\x00\x00\x00\x00\x00\x00\x01",
+        ),
+        (
+            Record::QueueDeleted {
+                id: QueueId(258),
+                durable: true,
+            },
+            r"\x02\n\x02\x01\x00\x00\x00\x00\x00\x00\x01",
+        ),
+    ]
+}
+
+fn changed_queues() -> Vec<(Record, &'static str)> {
+    vec![
         (
             Record::QueueChanged(Arc::new(Queue {
                 id: QueueId(1),
@@ -112,25 +133,33 @@ fn objects() -> Vec<(Record, &'static str)> {
                     is_gone: true,
                 }]
                 .into(),
-                epoch: Epoch { number: 4, behind: 5 },
+                epoch: Epoch {
+                    number: 4,
+                    behind: 5,
+                    is_refounded: false,
+                },
                 auto_delete: false,
                 arguments: Arc::default(),
+                other_arguments: None,
             })),
             r"\x02\x1f\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x04\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
-            Record::QueueDoomed {
-                id: QueueId(258),
-                durable: true,
-            },
-            r"\x02\x18\x02\x01\x00\x00\x00\x00\x00\x00\x01",
-        ),
-        (
-            Record::QueueDeleted {
-                id: QueueId(258),
-                durable: true,
-            },
-            r"\x02\n\x02\x01\x00\x00\x00\x00\x00\x00\x01",
+            Record::QueueChanged(Arc::new(Queue {
+                id: QueueId(1),
+                kind: QueueKind::Quorum,
+                vhost: "/".into(),
+                name: "q".into(),
+                lifetime: Lifetime::Durable,
+                home: NodeId(1),
+                founders: [NodeId(1)].into(),
+                changed: Arc::default(),
+                epoch: Epoch::default(),
+                auto_delete: false,
+                arguments: Arc::default(),
+                other_arguments: Some(Arc::new(arguments())),
+            })),
+            r"\x02\x1f\x01\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00/\x01\x00\x00\x00q\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
         ),
     ]
 }
@@ -354,7 +383,14 @@ fn rules() -> Vec<(Record, &'static str)> {
 
 #[test]
 fn a_record_has_the_bytes_that_it_always_had_and_they_are_read() {
-    let all = [objects(), bindings(), users(), rules(), of_the_journal()];
+    let all = [
+        objects(),
+        changed_queues(),
+        bindings(),
+        users(),
+        rules(),
+        of_the_journal(),
+    ];
     for (record, expected) in all.into_iter().flatten() {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);

@@ -4,7 +4,7 @@
 
 use catalog::{
     DeclareExchange, DeclareQueue, Destination, Incarnation, Joined, Metadata, NodeConnection, NodeId,
-    PasswordHash, PolicyKind, PutPolicy, QuotaOf, Request, WantedBinding,
+    PasswordHash, PolicyKind, PutPolicy, QueueKind, QuotaOf, Request, WantedBinding,
 };
 use model::table::{Table, Value};
 use model::{ConnectionId, QueueId};
@@ -181,6 +181,15 @@ fn object() -> impl Strategy<Value = Request> {
             id: QueueId(id),
             node: NodeId(node),
             behind,
+        }),
+        (text(), any::<String>(), any::<bool>()).prop_map(|(vhost, name, is_quorum)| {
+            let kind = if is_quorum {
+                QueueKind::Quorum
+            } else {
+                QueueKind::Classic
+            };
+            let vhost = vhost.into();
+            Request::ConvertQueue { vhost, name, kind }
         }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),

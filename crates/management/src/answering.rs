@@ -60,6 +60,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/leveret/times/queues/:vhost/:name"),
     ("GET", "/queues/quorum/:vhost/:name/status"),
     ("POST", "/leveret/queues/:vhost/:name/leader"),
+    ("POST", "/leveret/queues/:vhost/:name/convert"),
     ("POST", "/leveret/leaders"),
     ("GET", "/leveret/rebalance"),
     ("POST", "/leveret/rebalance"),

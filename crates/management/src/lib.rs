@@ -45,6 +45,7 @@ mod channels;
 mod configuration;
 mod connections;
 mod consumers;
+mod converting;
 mod copies;
 mod definitions;
 mod document;

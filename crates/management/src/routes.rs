@@ -4,9 +4,10 @@ use crate::access::Right;
 use crate::route::{Route, Table};
 use crate::{
     alarms, api_index, application, availability, bindings, browsing, channels, configuration, connections,
-    consumers, definitions, events, exchanges, feature_flags, health, limits, login, logs, messages, moving,
-    network, nodes, openapi, overview, parameters, permissions, policies, process, queues, quorum,
-    rebalancing, single, stop_impact, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    consumers, converting, definitions, events, exchanges, feature_flags, health, limits, login, logs,
+    messages, moving, network, nodes, openapi, overview, parameters, permissions, policies, process, queues,
+    quorum, rebalancing, single, stop_impact, times_pages, topic_permissions, trace, upkeep, users, vhosts,
+    why,
 };
 
 /// All paths, by object.
@@ -28,6 +29,7 @@ pub const ROUTES: Table = &[
     quorum::ROUTES,
     availability::ROUTES,
     rebalancing::ROUTES,
+    converting::ROUTES,
     bindings::ROUTES,
     connections::ROUTES,
     channels::ROUTES,

@@ -299,7 +299,7 @@ impl Node {
         let mut has_none = true;
         self.broker
             .queues()
-            .for_each(|queue| has_none &= !queue.kind.is_of_clients() || queue.status().unacked == 0);
+            .for_each(|queue| has_none &= !queue.kind().is_of_clients() || queue.status().unacked == 0);
         has_none
     }
 
@@ -308,7 +308,7 @@ impl Node {
         let mut has_none = true;
         self.broker.queues().for_each(|queue| {
             let status = queue.status();
-            has_none &= queue.kind.is_of_clients()
+            has_none &= queue.kind().is_of_clients()
                 || status.ready == 0 && status.persistent == 0 && status.memory == 0;
         });
         has_none

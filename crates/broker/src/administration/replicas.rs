@@ -6,7 +6,7 @@ use crate::broker::Broker;
 use crate::groups::CopyProgress;
 use crate::queues::group_of;
 use crate::topology::member_id;
-use catalog::{NodeId, Queue, Refusal, Request};
+use catalog::{NodeId, Queue, QueueKind, Refusal, Request};
 use cluster::{Refused, Status};
 use model::QueueId;
 use std::collections::BTreeSet;
@@ -72,6 +72,11 @@ impl Broker {
             members,
             own: status.map(|status| OwnCopy::of(&status)),
         })
+    }
+
+    /// Whether this node decides of a queue, and the queue is where its kind and its policy want it.
+    pub fn is_in_place(&self, queue: &Queue) -> bool {
+        self.topology().is_in_place(queue)
     }
 
     /// How far what this node's copy of a queue fetches of other nodes has come, if it does.
@@ -173,6 +178,19 @@ impl Administrator<'_> {
     pub fn change_member(&self, queue: &Queue, node: NodeId, is_member: bool) -> Result<(), Refusal> {
         let id = queue.id;
         self.change(Request::ChangeMember { id, node, is_member })
+    }
+
+    /// A queue becomes one of another kind, in its place and by its name; where it is follows by and by
+    /// ([`Broker::is_in_place`]). Nothing happens to one that is of that kind.
+    ///
+    /// # Errors
+    /// There is no such queue, or it cannot be of that kind.
+    pub fn convert_queue(&self, vhost: &str, name: &str, kind: QueueKind) -> Result<(), Refusal> {
+        self.change(Request::ConvertQueue {
+            vhost: vhost.into(),
+            name: name.into(),
+            kind,
+        })
     }
 
     /// The queue goes on with this node's copy alone, since its majority is lost for good: what the others had beyond that is

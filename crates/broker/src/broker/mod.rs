@@ -412,7 +412,8 @@ impl Existing for Broker {
                 false => settings.of_several(),
             },
             leader: self.replica(id).and_then(|queue| queue.leader()),
-            numbers: known.is_mirrorable().then(|| Alone {
+            // Whatever it is, it may be converted, and then be on one node alone.
+            numbers: Some(Alone {
                 behind: is_alone.then_some(known.epoch.behind),
             }),
         })

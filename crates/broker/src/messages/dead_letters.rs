@@ -239,7 +239,7 @@ impl Publishing {
     }
 
     fn take(&mut self, letters: DeadLetters) {
-        match letters.queue.kind == QueueKind::Deduplication {
+        match letters.queue.kind() == QueueKind::Deduplication {
             true => {
                 self.unrouted.push_back(letters);
                 // Else the answer is under way.
@@ -333,7 +333,7 @@ impl Publishing {
         }
         self.post(&round, &mut batch);
         // What an exchange had kept did not die.
-        if letters.queue.kind.is_of_clients() {
+        if letters.queue.kind().is_of_clients() {
             let died = self.open.get(&number).map_or(0, |open| open.letters);
             broker.stats().dead_letters().died(letters.reason, died);
         } else if let Some(open) = self.open.get_mut(&number) {
@@ -354,7 +354,7 @@ impl Publishing {
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
             return self.went_nowhere(round, seq);
         };
-        if !letters.queue.kind.is_of_clients() {
+        if !letters.queue.kind().is_of_clients() {
             return self.kept(round, exchange, (seq, message), batch);
         }
         let keys = routing_keys(message, &Limits::STORED);
@@ -483,7 +483,7 @@ impl Publishing {
             keys.extend(copied(message, "BCC", &Limits::STORED));
         }
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
-        let has_waited = round.letters.queue.kind == QueueKind::Delayed;
+        let has_waited = round.letters.queue.kind() == QueueKind::Delayed;
         let properties = match has_waited {
             true => waited(message.properties, &Limits::STORED),
             false => None,
@@ -504,7 +504,7 @@ impl Publishing {
         round.view.route(from, &mut envelope, &mut queues);
         self.note_passed(round, seq, passing.passed());
         let mut flags = message.flags;
-        if round.letters.queue.kind == QueueKind::Deduplication {
+        if round.letters.queue.kind() == QueueKind::Deduplication {
             match flags & HOPS {
                 HOPS => self.end_hops(broker, &round.letters.queue, &mut queues),
                 _ => flags += HOP,

@@ -101,6 +101,7 @@ fn queue(
         founders: Arc::new([]),
         changed: Arc::new([]),
         epoch: Epoch::default(),
+        other_arguments: None,
         auto_delete: false,
         arguments: Arc::new(Table::new()),
     };

@@ -56,7 +56,7 @@ impl Handle {
     /// What it is.
     pub fn kind(&self) -> QueueKind {
         match self {
-            Self::Here(queue) => queue.kind,
+            Self::Here(queue) => queue.kind(),
             Self::Elsewhere(known, _) | Self::WithoutOwner(known) => known.kind,
             Self::Shared(shared) => shared.known.kind,
         }

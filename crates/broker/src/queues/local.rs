@@ -25,7 +25,7 @@ use queue::{Answer, Disposal, Request};
 use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
 use storage::{JournalId, Position};
 
@@ -59,8 +59,8 @@ struct Told {
 pub struct Queue {
     /// Its id, and its journal's.
     pub id: QueueId,
-    /// What it is.
-    pub kind: QueueKind,
+    /// See [`Queue::kind`]: its number.
+    kind: AtomicU8,
     made: &'static dyn QueueType,
     /// It is in a journal, and comes back after a restart.
     pub durable: bool,
@@ -140,7 +140,7 @@ impl Queue {
             first_seq: host.turned().status.next_seq,
             segments: host.segments().unwrap_or(segment_owner(known.id)),
             id: known.id,
-            kind: known.kind,
+            kind: AtomicU8::new(known.kind.number()),
             made,
             durable: known.is_durable(),
             name: known.name.clone(),
@@ -170,6 +170,16 @@ impl Queue {
         queue.publish_status(host.inspect(), &host.turned(), &mut Vec::new());
         drop(host);
         queue
+    }
+
+    /// What it is. Kinds that share a machine may be converted into each other.
+    pub fn kind(&self) -> QueueKind {
+        QueueKind::from_number(self.kind.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    /// It was converted to this kind.
+    pub(crate) fn becomes(&self, kind: QueueKind) {
+        self.kind.store(kind.number(), Ordering::Relaxed);
     }
 
     /// From now on the member of a group turns it.

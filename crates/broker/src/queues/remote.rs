@@ -45,6 +45,9 @@ pub trait Peers: Debug + Send + Sync {
     /// Several nodes have a queue from now on that was on another node alone.
     fn shared(&self, _queue: QueueId) {}
 
+    /// A queue that several nodes have, or have had, may have been converted: it has these settings from now on.
+    fn set(&self, _queue: QueueId, _settings: QueueSettings) {}
+
     /// Several nodes have a queue from now on, with these settings, that was this node's own and had these clients. What is
     /// asked of it from now on is asked the way of [`Peers::follow`]. The flag says whether it may be on one node alone again.
     fn adopt(&self, _queue: QueueId, _settings: (&QueueSettings, bool), _own: Vec<OwnConsumer<Ends>>) {}

@@ -36,8 +36,7 @@ impl Copies {
     pub fn has_own(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
         let me = known.last_member(topology.own_node());
         // What was founded anew has been a group's, also if it began here.
-        let is_anew = known.epoch.number > 0 && !known.is_mirrorable();
-        let began_here = |me: &Member| !is_anew && known.founders[..] == [me.node];
+        let began_here = |me: &Member| !known.epoch.is_refounded && known.founders[..] == [me.node];
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
             return false;
         };
@@ -58,7 +57,7 @@ impl Copies {
     /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life
     /// ended, or it is not clear. Others may have become members since: first it is handed back.
     pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
-        if known.epoch.number == 0 || !known.is_mirrorable() || !topology.is_here(known) {
+        if known.epoch.number == 0 || known.epoch.is_refounded || !topology.is_here(known) {
             return false;
         }
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {
@@ -125,9 +124,9 @@ pub(super) fn restore(topology: &Topology, copies: Copies) {
         let before = returns(known).then(|| known.before());
         let is_member_of = before.as_ref().unwrap_or(known);
         let group = group_of(is_member_of);
-        let of_group = match known.is_mirrorable() {
-            true => Ok(found.remove(&group.0)),
-            false => last_generation(topology, known, &mut found),
+        let of_group = match known.epoch.is_refounded {
+            true => last_generation(topology, known, &mut found),
+            false => Ok(found.remove(&group.0)),
         };
         let settings = view.settings(known);
         let begun = match (unclear.remove(&known.id), of_group) {

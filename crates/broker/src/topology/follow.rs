@@ -20,6 +20,8 @@ use std::sync::{Arc, atomic::AtomicU64};
 pub(super) struct Orders {
     /// In the order in which the records were made.
     queues: Vec<Order>,
+    /// Queues that are of another kind than before, perhaps.
+    converted: Vec<QueueId>,
     /// Virtual hosts with other policies than before.
     vhosts: BTreeSet<Name>,
     /// New queues that others are to have, too.
@@ -97,7 +99,10 @@ impl Topology {
                         }
                     }
                 }
-                Order::Follow(known) => self.follow_members(&known),
+                Order::Follow(known) => {
+                    self.follow_members(&known);
+                    orders.converted.push(known.id);
+                }
                 Order::Stop(known) => {
                     if self.caches.remove(known.id) {
                         self.node.log.forget(JournalOf::Cache(known.id).id());
@@ -122,6 +127,7 @@ impl Topology {
                 Handle::Shared(shared) => self.stop_shared(shared),
             }
         }
+        orders.converted.iter().for_each(|id| self.follow_kind(*id));
         orders.vhosts.iter().for_each(|vhost| self.follow_policies(vhost));
     }
 

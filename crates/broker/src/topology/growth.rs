@@ -185,6 +185,11 @@ impl Topology {
         !self.growing().contains_key(&id)
     }
 
+    /// True if the queue is about to be one of several nodes.
+    pub(super) fn is_growing_up(&self, id: QueueId) -> bool {
+        self.growing().contains_key(&id)
+    }
+
     fn growing(&self) -> MutexGuard<'_, BTreeMap<QueueId, Growing>> {
         self.growing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -231,11 +236,7 @@ impl Topology {
     ) {
         let settings = self.view().settings(known);
         if let Some(peers) = self.peers.get() {
-            peers.adopt(
-                queue.id,
-                (&settings, known.is_mirrorable()),
-                queue.own_consumers(),
-            );
+            peers.adopt(queue.id, (&settings, true), queue.own_consumers());
         }
         let is_open = match self.open_grown(known, queue, &settings, contents) {
             Ok(replica) => {
@@ -271,6 +272,8 @@ impl Topology {
         if is_open {
             self.led(queue);
         }
+        // It may have been converted while its member was opened.
+        self.follow_kind(queue.id);
         self.is_unsettled(queue.id);
     }
 

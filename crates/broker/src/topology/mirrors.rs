@@ -63,17 +63,16 @@ impl Topology {
         if !self.mirroring.notes(there) {
             return;
         }
-        let vhosts = view.vhosts().filter(|vhost| !vhost.policies().is_empty());
-        let all = vhosts.flat_map(|vhost| vhost.queues());
+        let all = view.vhosts().flat_map(|vhost| vhost.queues());
         for queue in all.filter(|queue| self.is_mirrored(&view, queue)) {
             self.is_unsettled(queue.id);
         }
     }
 
-    /// Whether a policy says that others are to have it, too, or others have it.
+    /// Whether a policy says that others are to have it, too, or others have it; or it was converted, and is to have members.
     pub(super) fn is_mirrored(&self, view: &View, known: &Queue) -> bool {
-        known.kind == QueueKind::Classic
-            && (known.is_shared() || self.mirrors(view, known).is_some_and(|it| it.len() > 1))
+        let has_mirrors = || known.is_shared() || self.mirrors(view, known).is_some_and(|it| it.len() > 1);
+        known.awaits_members() || known.kind == QueueKind::Classic && has_mirrors()
     }
 
     fn mirrors(&self, view: &View, known: &Queue) -> Option<Vec<NodeId>> {
@@ -103,7 +102,7 @@ impl Topology {
         wanted.sort_unstable();
         // The journal of a transient one is for a group only: it stays a group of one.
         let goes_back = is_shared && known.is_durable() && wanted == [own];
-        let request = match (wanted == now, goes_back) {
+        let request = match (wanted == now && !known.awaits_members(), goes_back) {
             (false, _) => Request::Mirror {
                 id,
                 nodes: wanted,
@@ -139,11 +138,9 @@ impl Topology {
     fn mirrored_here(&self, view: &View, id: QueueId) -> Option<(Arc<Queue>, bool)> {
         self.groups()?;
         let handle = self.registry.get(id)?;
-        if handle.kind() != QueueKind::Classic {
-            return None;
-        }
         let known = view.queue(handle.vhost(), handle.name())?;
-        let known = Some(known).filter(|known| known.id == id && known.is_mirrorable())?;
+        let is_own_business = known.is_mirrorable() || known.awaits_members();
+        let known = Some(known).filter(|known| known.id == id && is_own_business)?;
         let decides = match &handle {
             _ if self.retreats(id) => false,
             Handle::Here(_) => true,
@@ -156,6 +153,31 @@ impl Topology {
             Handle::Elsewhere(..) | Handle::WithoutOwner(_) => false,
         };
         decides.then(|| (known.clone(), known.is_shared()))
+    }
+
+    /// Whether this node decides of the queue, and nothing is left to do for it to be where its kind and its policy want it.
+    pub(crate) fn is_in_place(&self, known: &Queue) -> bool {
+        let Some(handle) = self.registry.get(known.id) else {
+            return false;
+        };
+        let is_led = handle.copy().is_some_and(|queue| {
+            let group = queue.replica().map(Replica::group);
+            let is_of_group = group == known.is_shared().then(|| group_of(known));
+            queue.is_led_here() && queue.kind() == known.kind && is_of_group
+        });
+        let is_moving = self.is_growing_up(known.id) || self.retreats(known.id) || known.awaits_members();
+        is_led && !is_moving && self.is_whole(known) && self.is_where_policies_want(known)
+    }
+
+    fn is_where_policies_want(&self, known: &Queue) -> bool {
+        let wanted = self
+            .mirrors(&self.view(), known)
+            .filter(|_| self.groups().is_some());
+        wanted.is_none_or(|wanted| {
+            let is_one = wanted == [self.own_node()];
+            let has = |node: &NodeId| known.places().any(|it| it == *node);
+            known.places().count() == wanted.len() && wanted.iter().all(has) && !(is_one && known.is_shared())
+        })
     }
 
     /// In which term this node leads the queue's group, if nobody else is a member of it any more.
@@ -172,7 +194,11 @@ fn said(known: &Queue, request: &Request, view: &View) -> String {
         Request::Mirror { nodes, .. } => {
             let nodes: Vec<&str> = nodes.iter().map(|node| view.node_name(*node)).collect();
             let nodes = nodes.join(", ");
-            format!("queue '{name}' in vhost '{vhost}' is to be on {nodes}, by its policy")
+            let why = match known.kind.is_replicated() {
+                true => "as a quorum queue",
+                false => "by its policy",
+            };
+            format!("queue '{name}' in vhost '{vhost}' is to be on {nodes}, {why}")
         }
         _ => format!(
             "no policy mirrors queue '{name}' in vhost '{vhost}' any more: it becomes this node's own"

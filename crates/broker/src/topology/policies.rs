@@ -2,7 +2,9 @@
 
 use super::Topology;
 use super::follow::warn_of_fallbacks;
+use crate::queues::{Handle, Queue};
 use catalog::{Name, Policies, PolicyKind, Vhost, View};
+use model::QueueId;
 use queue::Request as QueueRequest;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -43,6 +45,21 @@ fn warn_of_given_up(vhost: &str, policies: &Policies) -> usize {
     told.count()
 }
 
+/// Gives a queue the settings that are in force.
+fn configure(vhost: &Vhost, known: &catalog::Queue, queue: &Arc<Queue>) {
+    warn_of_fallbacks(vhost, known);
+    let settings = vhost.settings(known);
+    if settings.deduplicates {
+        queue.compare();
+    }
+    match queue.replica() {
+        Some(replica) => replica.configure(queue, settings),
+        None => queue.submit(QueueRequest::Configure {
+            settings: Box::new(settings),
+        }),
+    }
+}
+
 impl Topology {
     /// Gives the queues of a virtual host the settings of its policies, those whose policies are others than before. Takes some
     /// microseconds for each queue there is; nobody who publishes, declares or lists is held up, and of several who call this the
@@ -59,14 +76,7 @@ impl Topology {
             }
             // Those of other nodes follow there.
             if let Some(queue) = self.registry.copy(known.id) {
-                warn_of_fallbacks(vhost, known);
-                let settings = vhost.settings(known);
-                match queue.replica() {
-                    Some(replica) => replica.configure(&queue, settings),
-                    None => queue.submit(QueueRequest::Configure {
-                        settings: Box::new(settings),
-                    }),
-                }
+                configure(vhost, known, &queue);
             }
         }
         let now = vhost.policies();
@@ -74,6 +84,33 @@ impl Topology {
             applied.insert(vhost.name.clone(), now.clone());
         }
         warn_of_given_up(&vhost.name, now);
+    }
+
+    /// Gives what this node has of a queue the settings of its kind, if it is of another kind than before. As policies are, they
+    /// are those of the last view.
+    pub(super) fn follow_kind(&self, id: QueueId) {
+        let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view();
+        let Some(handle) = self.registry.get(id) else {
+            return;
+        };
+        let known = view.queue(handle.vhost(), handle.name()).filter(|it| it.id == id);
+        let Some((known, vhost)) = known.zip(view.vhost(handle.vhost())) else {
+            return;
+        };
+        if let Some(queue) = handle.copy().filter(|queue| queue.kind() != known.kind) {
+            let (from, to) = (queue.kind().name(), known.kind.name());
+            tracing::info!(
+                area = "queue",
+                "{queue:?} was a {from} queue, and is a {to} queue from now on"
+            );
+            queue.becomes(known.kind);
+            configure(vhost, known, queue);
+        }
+        drop(applied);
+        if let (Handle::Shared(_), Some(peers)) = (&handle, self.peers.get()) {
+            peers.set(id, vhost.settings(known));
+        }
     }
 
     /// Tells operators of policies that have ceased to apply to new names of a virtual host, because their patterns took too many

@@ -64,7 +64,7 @@ impl Topology {
             let shared = self.registry.shared();
             work.left = shared.iter().map(|shared| shared.known.id).collect();
             self.registry.for_each(|queue| {
-                if queue.kind.is_replicated() && queue.replica().is_none() {
+                if queue.kind().is_replicated() && queue.replica().is_none() {
                     work.left.push_back(queue.id);
                 }
             });

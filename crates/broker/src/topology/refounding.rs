@@ -22,8 +22,7 @@ pub(super) struct Refounding {
 impl Topology {
     /// This node's member of a queue that goes on with its copy alone; `None` if that is another node's.
     pub(crate) fn sole_founder(&self, known: &catalog::Queue) -> Option<Identity> {
-        let is_anew = known.epoch.number > 0 && !known.is_mirrorable();
-        let is_mine = is_anew && known.founders[..] == [self.own_node()];
+        let is_mine = known.epoch.is_refounded && known.founders[..] == [self.own_node()];
         let me = member_id(Member::first(self.own_node())).filter(|_| is_mine)?;
         Some(Identity {
             group: group_of(known),
@@ -140,6 +139,8 @@ impl Topology {
             Some(queue) if !is_there => self.give_up(&queue),
             Some(queue) => {
                 self.lead_new(known);
+                // It may have been converted meanwhile.
+                self.follow_kind(queue.id);
                 self.led(&queue);
             }
             None => {}

@@ -156,7 +156,11 @@ impl Topology {
         });
         match opened {
             Some(queue) if !is_there => self.give_up(&queue),
-            Some(queue) => self.led(&queue),
+            Some(queue) => {
+                // It may have been converted while its copy was opened.
+                self.follow_kind(queue.id);
+                self.led(&queue);
+            }
             None => {}
         }
     }
@@ -250,7 +254,7 @@ impl Topology {
             group.is_some_and(|group| group != group_of(&shared.known))
         };
         let over = shared.replica.as_ref().filter(|queue| is_over(queue));
-        if let Some(queue) = over.filter(|_| !shared.known.is_mirrorable()) {
+        if let Some(queue) = over.filter(|_| shared.known.epoch.is_refounded) {
             return self.leaves_generation(&shared, queue);
         }
         let is_over = over.is_some();

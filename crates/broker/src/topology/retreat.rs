@@ -193,6 +193,8 @@ impl Topology {
             });
         }
         tracing::info!(area = "groups", "{queue:?} is this node's own again");
+        // It may have been converted meanwhile.
+        self.follow_kind(known.id);
         if let Some(known) = self
             .view()
             .queue(&queue.vhost, &queue.name)

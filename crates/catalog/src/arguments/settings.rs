@@ -42,6 +42,10 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
     settings.auto_delete = queue.auto_delete;
     if queue.kind == QueueKind::Quorum {
         be_quorum(&mut settings);
+        // Nothing leaves because a queue was converted: before, its messages came back as often as they liked.
+        if queue.other_arguments.is_some() {
+            settings.delivery_limit = Some(DeliveryLimit::Unlimited);
+        }
     }
     for argument in ARGUMENTS {
         let said = Said {
@@ -187,6 +191,7 @@ mod tests {
             founders: Arc::default(),
             changed: Arc::default(),
             epoch: Epoch::default(),
+            other_arguments: None,
             auto_delete: false,
             arguments: Arc::new(arguments),
         };

@@ -2,12 +2,9 @@
 
 use super::{Catalog, Turn};
 use crate::node::{Incarnation, Lifetime, Node, NodeId};
-use crate::{Answer, Queue, QueueKind, Record, Refusal};
+use crate::{Answer, Queue, QueueKind, Record, Refusal, arguments};
 use model::QueueId;
 use std::sync::Arc;
-
-/// So many nodes have a new queue if nobody says anything else, as far as there are so many (RabbitMQ's `quorum_cluster_size`).
-const USUAL_SIZE: usize = 3;
 
 fn refused(reason: &str) -> Refusal {
     Refusal::Internal {
@@ -18,7 +15,7 @@ fn refused(reason: &str) -> Refusal {
 impl<R> Catalog<R> {
     /// Who has a new queue whose first member is on this node: so many nodes, or as many as there are. Those that run and take
     /// queues come first, and of these the ones that have the fewest. Nobody, if it is not replicated.
-    pub(super) fn new_members(&self, kind: QueueKind, home: NodeId, size: Option<usize>) -> Arc<[NodeId]> {
+    pub(super) fn new_members(&self, kind: QueueKind, home: NodeId, size: usize) -> Arc<[NodeId]> {
         if !kind.is_replicated() {
             return Arc::default();
         }
@@ -31,7 +28,6 @@ impl<R> Catalog<R> {
         others
             .sort_by_key(|(node, known)| (!known.is_running, !known.is_open_to_queues(), self.load(**node)));
         let others = others.into_iter().map(|(node, _)| *node);
-        let size = size.unwrap_or(USUAL_SIZE).max(1);
         std::iter::once(home).chain(others).take(size).collect()
     }
 
@@ -148,7 +144,8 @@ impl<R> Catalog<R> {
     }
 
     fn mirrorable_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
-        let known = self.queues.get(&id).filter(|queue| queue.is_mirrorable());
+        let known = self.queues.get(&id);
+        let known = known.filter(|queue| queue.is_mirrorable() || queue.awaits_members());
         known
             .cloned()
             .ok_or_else(|| refused("there is no such queue that a policy mirrors"))
@@ -174,7 +171,8 @@ impl<R> Catalog<R> {
             return Err(refused("there is no such node in the cluster"));
         }
         let has = |node: &NodeId| queue.places().any(|it| it == *node);
-        if nodes.iter().all(has) && queue.places().all(|node| nodes.contains(&node)) {
+        let is_so = nodes.iter().all(has) && queue.places().all(|node| nodes.contains(&node));
+        if is_so && !queue.awaits_members() {
             return Ok(Answer::Queue(queue));
         }
         if !queue.is_shared() && !nodes.contains(&queue.home) {
@@ -212,6 +210,54 @@ impl<R> Catalog<R> {
         let changed = Arc::new(queue.of_one(node, lifetime, behind));
         self.record(Record::QueueChanged(changed.clone()), turn);
         Ok(Answer::Queue(changed))
+    }
+
+    /// A queue becomes one of another kind. One that several nodes have stays with them, and a quorum queue gets more until it
+    /// has as many as a new one gets. One that its node has alone gets them at once if it has never been of several; if it has, what
+    /// it was last may not be handed back yet, so its node asks ([`Queue::awaits_members`]).
+    ///
+    /// # Errors
+    /// There is no such queue, or it cannot be of that kind.
+    pub(super) fn convert_queue(
+        &mut self,
+        (vhost, name): (&str, &str),
+        kind: QueueKind,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let known = self.view.vhost(vhost).and_then(|vhost| vhost.queue(name));
+        let known = known
+            .filter(|queue| !self.view.doomed.contains(&queue.id))
+            .cloned();
+        let queue = known.ok_or_else(|| Refusal::NoQueue {
+            queue: name.into(),
+            vhost: vhost.into(),
+        })?;
+        if queue.kind == kind {
+            return Ok(Answer::Queue(queue));
+        }
+        let mut changed = queue.converted(kind)?;
+        match (kind.is_replicated(), queue.is_shared()) {
+            (true, false) if queue.epoch.number > 0 => {}
+            (true, _) => changed = self.with_enough_members(&changed),
+            (false, true) => {}
+            (false, false) => changed.founders = Arc::default(),
+        }
+        let changed = Arc::new(changed);
+        self.record(Record::QueueChanged(changed.clone()), turn);
+        Ok(Answer::Queue(changed))
+    }
+
+    /// The same queue, which as many nodes have as have a new one, those first that have it already.
+    fn with_enough_members(&self, queue: &Queue) -> Queue {
+        let mut nodes: Vec<NodeId> = queue.places().collect();
+        let size = arguments::new_size(&queue.arguments);
+        let first = nodes.first().copied().unwrap_or(queue.home);
+        for node in self.new_members(queue.kind, first, usize::MAX).iter() {
+            if nodes.len() < size && !nodes.contains(node) {
+                nodes.push(*node);
+            }
+        }
+        queue.of_members(&nodes)
     }
 
     fn run_of_node(&self, node: NodeId) -> Incarnation {
@@ -715,7 +761,14 @@ mod tests {
         unmirror(&mut catalog, 2, 5).unwrap();
         let queue = now(&catalog, "q");
         assert_eq!((queue.home, queue.is_shared()), (NodeId(2), false));
-        assert_eq!(queue.epoch, crate::Epoch { number: 1, behind: 5 });
+        assert_eq!(
+            queue.epoch,
+            crate::Epoch {
+                number: 1,
+                behind: 5,
+                is_refounded: false
+            }
+        );
         let again = Catalog::<u64>::of(catalog.view());
         let counted = |catalog: &Catalog<u64>| {
             let count = |node| {
@@ -787,5 +840,127 @@ mod tests {
         ask(&mut catalog, start).unwrap();
         while ask(&mut catalog, Request::EndTransient { at_most: 1 }) == Ok(Answer::Cleared(1)) {}
         assert!(!catalog.queues.contains_key(&id));
+    }
+
+    fn convert(catalog: &mut Catalog<u64>, name: &str, kind: QueueKind) -> Result<Arc<Queue>, Refusal> {
+        let request = Request::ConvertQueue {
+            vhost: "/".into(),
+            name: name.into(),
+            kind,
+        };
+        let answer = ask(catalog, request)?;
+        let queue = now(catalog, name);
+        assert_eq!(answer, Answer::Queue(queue.clone()));
+        // What is written down again is the same.
+        let again = Catalog::<u64>::of(catalog.view());
+        let counted = |catalog: &Catalog<u64>| {
+            let counts = [&catalog.copies, &catalog.homes];
+            counts.map(|counts| {
+                counts
+                    .iter()
+                    .filter(|it| *it.1 > 0)
+                    .map(|it| (*it.0, *it.1))
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(counted(&again), counted(catalog));
+        Ok(queue)
+    }
+
+    #[test]
+    fn a_queue_becomes_one_of_another_kind_with_as_many_members_as_a_new_one() {
+        let mut catalog = cluster(5);
+        classic(&mut catalog, "q", 2, true);
+        let queue = convert(&mut catalog, "q", QueueKind::Quorum).unwrap();
+        assert_eq!((queue.kind, queue.is_shared()), (QueueKind::Quorum, true));
+        assert_eq!(
+            queue.founders[..],
+            [NodeId(2)],
+            "its journal is that node's until it grows"
+        );
+        assert_eq!(nodes(&queue), [2, 1, 3]);
+        assert_eq!(
+            convert(&mut catalog, "q", QueueKind::Quorum).unwrap(),
+            queue,
+            "nothing happens to one that is one"
+        );
+        // Members go by and by, as of one that a policy mirrors no more.
+        let queue = convert(&mut catalog, "q", QueueKind::Classic).unwrap();
+        assert_eq!((nodes(&queue), queue.is_mirrorable()), (vec![2, 1, 3], true));
+        let nobody = convert(&mut catalog, "nobody", QueueKind::Quorum);
+        assert!(matches!(nobody, Err(Refusal::NoQueue { .. })));
+    }
+
+    #[test]
+    fn on_a_node_alone_a_queue_is_that_nodes_own_whatever_its_kind() {
+        let mut catalog = cluster(1);
+        classic(&mut catalog, "q", 1, true);
+        let before = now(&catalog, "q");
+        let quorum = convert(&mut catalog, "q", QueueKind::Quorum).unwrap();
+        assert_eq!((quorum.is_shared(), nodes(&quorum)), (false, vec![1]));
+        let classic = convert(&mut catalog, "q", QueueKind::Classic).unwrap();
+        assert_eq!(
+            (&classic.founders, &classic.arguments),
+            (&before.founders, &before.arguments)
+        );
+    }
+
+    #[test]
+    fn a_queue_that_may_not_be_handed_back_yet_gets_members_when_its_node_asks() {
+        let mut catalog = cluster(3);
+        let id = classic(&mut catalog, "q", 1, true);
+        let mirror = |catalog: &mut Catalog<u64>, nodes: &[u64], epoch| {
+            let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
+            ask(catalog, Request::Mirror { id, nodes, epoch })
+        };
+        mirror(&mut catalog, &[1, 2], 0).unwrap();
+        mirror(&mut catalog, &[1], 0).unwrap();
+        let node = NodeId(1);
+        ask(&mut catalog, Request::Unmirror { id, node, behind: 4 }).unwrap();
+        let queue = convert(&mut catalog, "q", QueueKind::Quorum).unwrap();
+        assert!(queue.awaits_members() && !queue.is_shared());
+        let view = catalog.view();
+        let wanted = view.mirrors(&queue, node, |_| true);
+        assert_eq!(wanted, Some(vec![NodeId(1), NodeId(2), NodeId(3)]));
+        assert!(
+            mirror(&mut catalog, &[1, 2, 3], 0).is_err(),
+            "of the epoch before"
+        );
+        mirror(&mut catalog, &[1, 2, 3], 1).unwrap();
+        let queue = now(&catalog, "q");
+        assert!(!queue.awaits_members() && queue.is_shared() && !queue.epoch.is_refounded);
+        assert_eq!(nodes(&queue), [1, 2, 3]);
+        // Of another number of nodes it is by commands from now on, as any quorum queue.
+        assert!(mirror(&mut catalog, &[1, 2], 1).is_err());
+        assert_eq!(catalog.view().mirrors(&queue, node, |_| true), None);
+    }
+
+    #[test]
+    fn a_mirrored_queue_keeps_its_members_and_one_that_was_founded_anew_stays_so() {
+        let mut catalog = cluster(3);
+        let id = classic(&mut catalog, "q", 1, true);
+        let all = [1, 2].map(NodeId).to_vec();
+        ask(
+            &mut catalog,
+            Request::Mirror {
+                id,
+                nodes: all,
+                epoch: 0,
+            },
+        )
+        .unwrap();
+        let queue = convert(&mut catalog, "q", QueueKind::Quorum).unwrap();
+        assert_eq!(nodes(&queue), [1, 2, 3]);
+        let node = NodeId(2);
+        let refound = Request::RefoundQueue {
+            id,
+            node,
+            generation: 0,
+        };
+        ask(&mut catalog, refound).unwrap();
+        let queue = convert(&mut catalog, "q", QueueKind::Classic).unwrap();
+        assert!(queue.epoch.is_refounded && nodes(&queue) == [2]);
+        ask(&mut catalog, Request::Unmirror { id, node, behind: 9 }).unwrap();
+        assert!(!now(&catalog, "q").epoch.is_refounded);
     }
 }

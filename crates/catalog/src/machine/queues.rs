@@ -56,7 +56,7 @@ impl<R> Catalog<R> {
         arguments::check_properties(kind, flags, &name, vhost)?;
         self.check_home(home)?;
         let id = QueueId(self.next_queue);
-        let members = self.new_members(kind, home, arguments::group_size(&arguments));
+        let members = self.new_members(kind, home, arguments::new_size(&arguments));
         let queue = Arc::new(Queue {
             id,
             kind,
@@ -67,6 +67,7 @@ impl<R> Catalog<R> {
             founders: members,
             changed: Arc::default(),
             epoch: Epoch::default(),
+            other_arguments: None,
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
         });
@@ -125,6 +126,7 @@ impl<R> Catalog<R> {
             founders: Arc::default(),
             changed: Arc::default(),
             epoch: Epoch::default(),
+            other_arguments: None,
             auto_delete: false,
             arguments: exchange.arguments.clone(),
         };

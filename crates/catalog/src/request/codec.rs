@@ -4,8 +4,8 @@
 //! What a node asks of its own journal (its snapshots) is nobody else's business and has no bytes.
 
 use super::{DeclareExchange, DeclareQueue, PutPolicy, Request, WantedBinding};
-use crate::NodeId;
 use crate::codec::{Reader, Writer};
+use crate::{NodeId, QueueKind};
 use model::QueueId;
 
 /// The format that is written and read; the first byte of every request.
@@ -44,6 +44,7 @@ mod tag {
     pub const MIRROR: u8 = 30;
     pub const UNMIRROR: u8 = 31;
     pub const REFOUND_QUEUE: u8 = 32;
+    pub const CONVERT_QUEUE: u8 = 33;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -120,6 +121,10 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
             out.tag(tag::UNMIRROR).number(id.0);
             out.number(node.0);
             out.number(*behind);
+        }
+        Request::ConvertQueue { vhost, name, kind } => {
+            out.tag(tag::CONVERT_QUEUE).texts(&[vhost, name]);
+            out.byte(kind.number());
         }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
@@ -360,6 +365,11 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
             id: QueueId(reader.number()?),
             node: NodeId(reader.number()?),
             behind: reader.number()?,
+        },
+        tag::CONVERT_QUEUE => Request::ConvertQueue {
+            vhost: reader.name()?,
+            name: reader.string()?,
+            kind: QueueKind::from_number(reader.byte()?)?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,

@@ -71,7 +71,7 @@ impl Collector<'_> {
             let what = "A metric with a constant '1' value and labels that provide some queue details";
             self.begin(("queue_info", Type::Gauge, what));
             for (labels, _, queue) in &queues {
-                let module = queue.kind.module();
+                let module = queue.kind().module();
                 let more = format!("{labels},queue_type=\"{module}\",membership=\"leader\"");
                 self.page.labelled(&more, 1_u64);
             }

@@ -22,7 +22,7 @@ impl Collector<'_> {
         let (mut consumers, mut queues) = (0, 0_u64);
         self.broker.queues().for_each(|queue| {
             consumers += queue.status().consumers;
-            queues += u64::from(queue.kind.is_of_clients());
+            queues += u64::from(queue.kind().is_of_clients());
         });
         let values = [
             connections.len().into(),

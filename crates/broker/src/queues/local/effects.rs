@@ -233,7 +233,7 @@ impl Queue {
     fn note_losses(&self, inspect: &dyn Inspect) {
         let losses = inspect.losses();
         self.lost.store(losses.sum(), Ordering::Relaxed);
-        if self.kind.is_of_clients() {
+        if self.kind().is_of_clients() {
             let gained = self.losses.get_or_init(Box::default).set(losses.numbers());
             self.node.losses.add(gained);
         }

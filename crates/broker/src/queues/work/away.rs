@@ -38,6 +38,8 @@ pub(super) enum Brought {
     Deleted,
     /// It was on its home node alone, and several nodes have it from now on, with these settings.
     Several(QueueSettings),
+    /// It was converted, and has these settings from now on.
+    Set(QueueSettings),
     /// The queue is this node's own no more, which has served these clients itself.
     Adopted(Vec<OwnConsumer<Ends>>),
 }
@@ -287,6 +289,7 @@ impl Inner {
                 self.place = Place::Members(Search::default());
                 self.handle.is_of_several(&settings);
             }
+            Brought::Set(settings) => self.handle.is_of_several(&settings),
             Brought::Adopted(own) => {
                 self.unneeded = 0;
                 own.into_iter().for_each(|it| self.handle.adopt(it));

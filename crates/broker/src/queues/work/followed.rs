@@ -103,6 +103,11 @@ impl Followed {
         }
     }
 
+    /// The queue was converted, and has these settings from now on.
+    pub fn set(&self, id: QueueId, settings: QueueSettings) {
+        let _ = self.handles.bring(id, Brought::Set(settings));
+    }
+
     /// The queue was this node's own until now, and had these clients.
     pub fn adopt(&self, id: QueueId, settings: (&QueueSettings, bool), own: Vec<OwnConsumer<Ends>>) {
         let new = || Some((Arc::new(Away::of_members(&self.here, id, settings)), None));

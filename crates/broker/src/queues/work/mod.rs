@@ -559,6 +559,10 @@ impl Peers for Work {
         self.followed.move_in(queue);
     }
 
+    fn set(&self, queue: QueueId, settings: QueueSettings) {
+        self.followed.set(queue, settings);
+    }
+
     fn adopt(&self, queue: QueueId, settings: (&QueueSettings, bool), own: Vec<OwnConsumer<Ends>>) {
         self.followed.adopt(queue, settings, own);
     }
