@@ -6,6 +6,7 @@ mod application;
 mod checks;
 mod completions;
 mod connections;
+mod conversion;
 mod definitions;
 mod encode;
 mod eval;
@@ -64,6 +65,7 @@ pub const ALL: &[&[Command]] = &[
     facts::COMMANDS,
     process::COMMANDS,
     queues::COMMANDS,
+    conversion::COMMANDS,
     rings::COMMANDS,
     mirroring::COMMANDS,
     network::COMMANDS,

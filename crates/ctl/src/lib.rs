@@ -175,7 +175,8 @@ fn answer(
         endpoint,
         timeout: timeout(line)?,
     };
-    if line.has("dry-run") {
+    // Of most commands nothing is done; some say what they would do.
+    if line.has("dry-run") && !command.options.contains(&"dry-run") {
         return Ok(String::new());
     }
     let answer = (command.run)(&ask)?;
