@@ -319,14 +319,21 @@ impl<'a> Import<'a> {
             }
             Ok(()) => {
                 let is_new = self.draft().has_changed(&mark);
+                let as_quorum = match is_new && class.name == "queues" {
+                    true => self.as_quorum(&object),
+                    false => None,
+                };
+                let is_quorum = as_quorum
+                    .as_ref()
+                    .is_some_and(|it| it.outcome == Outcome::Converted);
                 let counts = self.report.counts(class.name);
-                match (converted.is_some(), is_new) {
+                match (converted.is_some() || is_quorum, is_new) {
                     (true, _) => counts.converted += 1,
                     (false, true) => counts.new += 1,
                     (false, false) => counts.known += 1,
                 }
                 let note = unsupported::note(class.name, &object);
-                for remark in converted.into_iter().chain(note) {
+                for remark in converted.into_iter().chain(note).chain(as_quorum) {
                     self.report.say(place, remark);
                 }
             }
@@ -513,6 +520,40 @@ impl<'a> Import<'a> {
             ..DeclareQueue::default()
         };
         Ok(self.by.install_queue(vhost, declare)?)
+    }
+
+    /// A classic queue that was made just now becomes a quorum queue, if the asker wants that and it loses nothing by it. Clients
+    /// that declare it as it was go on doing so: it is converted, not declared as another one.
+    fn as_quorum(&self, object: &Map<String, Value>) -> Option<Remark> {
+        let options = self.asked.options;
+        let name = object.get("name").and_then(Value::as_str)?;
+        let vhost = self.vhost_of(object).ok()?;
+        let view = self.draft().view();
+        let queue = view.queue(vhost, name)?;
+        let policies = view.vhost(vhost)?.policies();
+        let policy = policies.of_queue(queue).definition();
+        let is_mirrored = policy.is_some_and(|policy| policy.contains("ha-mode"));
+        let is_wanted = options.classic_as_quorum || options.mirrored_as_quorum && is_mirrored;
+        if !is_wanted || queue.kind != QueueKind::Classic {
+            return None;
+        }
+        let remark = |outcome, reason| Some(Remark::new(outcome, Cause::Wanted, reason).at("type"));
+        let kept = |why: String| remark(Outcome::Noted, format!("it stays a classic queue: {why}"));
+        match view.conversion(queue, QueueKind::Quorum) {
+            Err(refusal) => kept(refusal.to_string()),
+            Ok(conversion) if !conversion.lost.is_empty() => kept(format!(
+                "as a quorum queue it would lose {}",
+                conversion.lost.join(", ")
+            )),
+            Ok(_) => match self.by.convert_queue(vhost, name, QueueKind::Quorum) {
+                Err(refusal) => kept(refusal.to_string()),
+                Ok(()) => remark(
+                    Outcome::Converted,
+                    "a classic queue, made as a quorum queue; who declares it as a classic one means it, too"
+                        .into(),
+                ),
+            },
+        }
     }
 
     fn binding(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {

@@ -10,24 +10,37 @@ pub struct ImportOptions {
     pub skip_unsupported: bool,
     /// Quorum queues become durable classic queues.
     pub quorum_as_classic: bool,
+    /// Classic queues that a policy mirrors become quorum queues, where they can be without losing anything.
+    pub mirrored_as_quorum: bool,
+    /// So do all classic queues.
+    pub classic_as_quorum: bool,
 }
 
 impl ImportOptions {
-    /// What a query says: `on_unsupported=refuse` or `skip`, `quorum_as=refuse` or `classic`.
+    /// What a query says: `on_unsupported=refuse` or `skip`, `quorum_as=refuse` or `classic`, `mirrored_as=mirrored` or `quorum`,
+    /// `classic_as=classic` or `quorum`.
     ///
     /// # Errors
-    /// It says something else.
+    /// It says something else, or that quorum queues are to be classic ones and the reverse.
     pub fn of(query: &Query) -> Result<Self, Refusal> {
-        let is = |name: &str, word: &str| match query.get(name) {
-            None | Some("refuse") => Ok(false),
+        let is = |name: &str, usual: &str, word: &str| match query.get(name) {
+            None => Ok(false),
+            Some(given) if given == usual => Ok(false),
             Some(given) if given == word => Ok(true),
             Some(given) => Err(Refusal::bad_request(format!(
-                "{name} can be refuse or {word}, not {given}"
+                "{name} can be {usual} or {word}, not {given}"
             ))),
         };
-        Ok(Self {
-            skip_unsupported: is("on_unsupported", "skip")?,
-            quorum_as_classic: is("quorum_as", "classic")?,
-        })
+        let options = Self {
+            skip_unsupported: is("on_unsupported", "refuse", "skip")?,
+            quorum_as_classic: is("quorum_as", "refuse", "classic")?,
+            mirrored_as_quorum: is("mirrored_as", "mirrored", "quorum")?,
+            classic_as_quorum: is("classic_as", "classic", "quorum")?,
+        };
+        if options.quorum_as_classic && options.classic_as_quorum {
+            let text = "quorum_as=classic and classic_as=quorum contradict each other";
+            return Err(Refusal::bad_request(text));
+        }
+        Ok(options)
     }
 }

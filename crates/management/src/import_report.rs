@@ -52,6 +52,8 @@ pub enum Cause {
     Weak,
     /// It has no effect here.
     Idle,
+    /// Whoever imports it wants it so.
+    Wanted,
 }
 
 impl Cause {
@@ -63,6 +65,7 @@ impl Cause {
             Self::Different => "different",
             Self::Weak => "weak",
             Self::Idle => "idle",
+            Self::Wanted => "wanted",
         }
     }
 }

@@ -25,22 +25,22 @@ pub const COMMANDS: &[Command] = &[
         Definitions,
         "import_definitions",
         (0, 1),
-        "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--timeout <timeout>]",
+        "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--mirrored-as <mirrored | quorum>] [--classic-as <classic | quorum>] [--timeout <timeout>]",
         import,
     )
     .about("Imports definitions from a file or from standard input")
     .more("Existing objects stay as they are. If the node refuses an object, nothing is imported; check_definitions tells beforehand.")
-    .options(&["format=", "skip-if-unchanged", "on-unsupported=", "quorum-as="]),
+    .options(&["format=", "skip-if-unchanged", "on-unsupported=", "quorum-as=", "mirrored-as=", "classic-as="]),
     Command::new(
         Definitions,
         "check_definitions",
         (0, 1),
-        "<file_path> [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--timeout <timeout>]",
+        "<file_path> [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--mirrored-as <mirrored | quorum>] [--classic-as <classic | quorum>] [--timeout <timeout>]",
         check,
     )
     .about("Lists what an import of a file would refuse, convert, leave out or keep; changes nothing")
     .more("The exit code is 65 if the import would be refused. --formatter json prints the whole report.")
-    .options(&["format=", "on-unsupported=", "quorum-as="]),
+    .options(&["format=", "on-unsupported=", "quorum-as=", "mirrored-as=", "classic-as="]),
 ];
 
 /// What the parts of the document are called when they are counted.
@@ -133,18 +133,20 @@ fn read(ask: &Ask<'_>, doing: &str) -> Result<Value, Failure> {
 /// What is to be done about what the node does not have, as a query.
 fn options(ask: &Ask<'_>) -> Result<String, Failure> {
     let mut query = String::new();
-    for (option, name, word) in [
-        ("on-unsupported", "on_unsupported", "skip"),
-        ("quorum-as", "quorum_as", "classic"),
+    for (option, name, usual, word) in [
+        ("on-unsupported", "on_unsupported", "refuse", "skip"),
+        ("quorum-as", "quorum_as", "refuse", "classic"),
+        ("mirrored-as", "mirrored_as", "mirrored", "quorum"),
+        ("classic-as", "classic_as", "classic", "quorum"),
     ] {
         match ask.line.value(option) {
             None => {}
-            Some(given) if given == "refuse" || given == word => {
+            Some(given) if given == usual || given == word => {
                 let sign = if query.is_empty() { '?' } else { '&' };
                 query.push_str(&format!("{sign}{name}={given}"));
             }
             Some(given) => {
-                let text = format!("Bad argument: --{option} can be refuse or {word}, not {given}");
+                let text = format!("Bad argument: --{option} can be {usual} or {word}, not {given}");
                 return Err(Failure::argument(BAD_VALUE, text));
             }
         }

@@ -155,6 +155,21 @@ fn definitions(sheet: &mut Sheet, definitions: &Definitions) {
         "definitions.quorum_as",
         word(options.quorum_as_classic, "classic"),
     );
+    let kind = |is_quorum: bool, usual: &str| {
+        if is_quorum {
+            "quorum".to_owned()
+        } else {
+            usual.to_owned()
+        }
+    };
+    sheet.put(
+        "definitions.mirrored_as",
+        kind(options.mirrored_as_quorum, "mirrored"),
+    );
+    sheet.put(
+        "definitions.classic_as",
+        kind(options.classic_as_quorum, "classic"),
+    );
 }
 
 fn shown(config: &Config) -> Vec<(String, String)> {

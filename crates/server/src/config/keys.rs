@@ -232,6 +232,22 @@ pub const KEYS: &[(&str, Rule)] = &[
         ),
     ),
     (
+        "definitions.mirrored_as",
+        Among(
+            &["mirrored", "quorum"],
+            definitions::mirrored_as,
+            "classic queues that a policy mirrors stay so, or become quorum queues",
+        ),
+    ),
+    (
+        "definitions.classic_as",
+        Among(
+            &["classic", "quorum"],
+            definitions::classic_as,
+            "classic queues stay so, or become quorum queues",
+        ),
+    ),
+    (
         "definitions.hashing.algorithm",
         Among(
             &["sha224", "sha256", "sha384", "sha512"],

@@ -26,7 +26,8 @@ pub struct Definitions {
     pub skip_if_unchanged: bool,
     /// `definitions.hashing.algorithm`: what tells one import from another.
     pub hashing: Hashing,
-    /// `definitions.on_unsupported` and `definitions.quorum_as`: what is done about what this version does not have.
+    /// `definitions.on_unsupported` and `definitions.quorum_as`: what is done about what this version does not have;
+    /// `definitions.mirrored_as` and `definitions.classic_as`: which queues become others.
     pub options: ImportOptions,
 }
 
@@ -108,6 +109,16 @@ pub fn hashing(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn on_unsupported(config: &mut Config, setting: &Setting) -> Checked {
     config.definitions.options.skip_unsupported = setting.value == "skip";
+    Ok(())
+}
+
+pub fn mirrored_as(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.options.mirrored_as_quorum = setting.value == "quorum";
+    Ok(())
+}
+
+pub fn classic_as(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.options.classic_as_quorum = setting.value == "quorum";
     Ok(())
 }
 
