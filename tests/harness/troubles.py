@@ -387,6 +387,26 @@ class Policy(Orders):
             wait_for_mirrors(self.cluster, self.order[0], queue, len(self.order) - 1)
 
 
+class Conversion(Orders):
+    """A queue is to be one of the other type, or of the one that it is."""
+
+    def order_something(self, node: int, queue: str) -> list[str]:
+        kind = self.dice.choice(["quorum", "classic"])
+        return [f"convert {kind} {self.convert(node, queue, kind).status}"]
+
+    def convert(self, node: int, queue: str, kind: str):
+        return self.ask(node, "POST", f"/leveret/queues/%2F/{queue}/convert", {"type": kind})
+
+    def tidy(self) -> None:
+        """All are mirrored ones again."""
+        deadline = time.monotonic() + SERVES_WITHIN_SECONDS
+        for queue in self.users.queues:
+            while not ((answer := self.convert(self.order[0], queue, "classic")).status == 200 and answer.json["in_place"]):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{queue} is not converted back: {answer.text}")
+                time.sleep(0.05)
+
+
 OF_ALL_QUEUES = {"kill -9": Kill, "pause": Pause, "cut off": CutOff, "link cut": LinkCut, "one way": OneWay, "bridge": Bridge}
 KINDS = OF_ALL_QUEUES | {
     "split": Split,
@@ -399,5 +419,6 @@ KINDS = OF_ALL_QUEUES | {
     "hasty membership": HastyMembership,
     "leader": Leader,
     "policy": Policy,
+    "conversion": Conversion,
 }
-OF_ONE_KIND = {"membership": "quorum", "hasty membership": "quorum", "policy": "mirrored"}
+OF_ONE_KIND = {"membership": "quorum", "hasty membership": "quorum", "policy": "mirrored", "conversion": "mirrored"}
