@@ -9,13 +9,14 @@ import { Rows, type Column } from "../parts/listing";
 import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
 import { go, href } from "../router";
-import { isPolicymaker } from "../session";
+import { isAdministrator, isPolicymaker } from "../session";
 import { samples, useRange, useTrail } from "../trail";
 import { Availability } from "./availability";
 import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
 import { NUMBER, channelTitle } from "./channels";
 import { ACKS, activity, type ConsumerBody } from "./consumers";
+import { Conversion } from "./conversion";
 import { Losses } from "./losses";
 import { Members } from "./members";
 import { GetMessages, PublishMessage } from "./messages";
@@ -84,6 +85,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
     <>
       <Head kind="Queue" title={name}>
         <RangeChoice />
+        {isAdministrator() && queue.type && <Conversion host={host} name={name} type={queue.type} then={answer.reload} />}
         <ConfirmButton label="Purge" title={`Purge ${name}?`} text={`Its ${count(queue.messages_ready)} ready messages will be deleted. Messages that consumers have not acknowledged yet stay.`} action={purge} />
         <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`The queue, its bindings and its ${count(queue.messages)} messages will be deleted, and its ${count(queue.consumers)} consumers cancelled.`} action={remove} />
       </Head>
