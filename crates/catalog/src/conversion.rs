@@ -335,7 +335,7 @@ mod tests {
             "transient messages are kept like persistent ones; those that are there, while one node alone has it, go with its next stop",
             "deliveries say how often a message came back (x-delivery-count); there is no limit unless somebody says one",
             "what is given back (basic.nack) does not count for its delivery limit",
-            "messages leave by 32 levels of priority; none is 4",
+            "messages leave in the order in which they came, whatever their priorities",
             "a consumer of a higher priority becomes the single active one; basic.get beside it is refused",
             "new consumers are not exclusive, also if they ask for it",
         ];

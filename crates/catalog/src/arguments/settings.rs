@@ -42,9 +42,8 @@ pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
     settings.auto_delete = queue.auto_delete;
     if queue.kind == QueueKind::Quorum {
         be_quorum(&mut settings);
-        // Nothing leaves because a queue was converted: before, its messages came back as often as they liked.
         if queue.other_arguments.is_some() {
-            settings.delivery_limit = Some(DeliveryLimit::Unlimited);
+            be_converted(&mut settings);
         }
     }
     for argument in ARGUMENTS {
@@ -113,6 +112,14 @@ fn be_quorum(settings: &mut QueueSettings) {
     settings.counts_failures = true;
     settings.sorting = Sorting::Levels;
     settings.delivery_limit = Some(DeliveryLimit::Returns(QUORUM_DELIVERY_LIMIT));
+}
+
+/// What a quorum queue is not if it was converted. Before, its messages came back as often as they liked, and none leaves because
+/// of that now; and whatever priority publishers gave them (many clients say 0 where they mean none) they left in the order in
+/// which they came, and those that are there are not to be overtaken.
+fn be_converted(settings: &mut QueueSettings) {
+    settings.delivery_limit = Some(DeliveryLimit::Unlimited);
+    settings.sorting = Sorting::Arrival;
 }
 
 /// What is said under one argument, in both places.
