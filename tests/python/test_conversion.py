@@ -141,20 +141,17 @@ def test_nothing_leaves_because_it_came_back_often_before_until_somebody_says_a_
     def come_back():
         with connect(one, 0) as connection:
             channel = connection.channel()
-            method, properties, _ = channel.basic_get(name)
+            method, _, _ = channel.basic_get(name)
             if method is not None:
                 channel.basic_reject(method.delivery_tag, requeue=True)
-                return (properties.headers or {}).get("x-delivery-count", 0)
-            return None
+            return method is not None
 
-    for _ in range(30):
-        assert come_back() is not None
+    assert all(come_back() for _ in range(30))
     convert(api(one, 0), name, "quorum")
     assert row(one, name)["delivery_limit"] == "unlimited"
-    assert come_back() == 30
+    assert come_back()
     one.nodes[0].crash()
-    # What came back last may not have been synced.
-    assert come_back() >= 30
+    assert come_back()
     limit = {"pattern": f"^{name}$", "apply-to": "quorum_queues", "definition": {"delivery-limit": 20}}
     assert api(one, 0).put("/policies/%2F/limit", limit).status == 201
     until(lambda: count(one, name), wanted=lambda it: it == 0)
@@ -255,7 +252,7 @@ def test_the_command_converts_one_or_all_that_match_and_says_what_would_be_other
     declare(one, f"{name}.sorted", **{"x-max-priority": 3})
     dry = ctl("convert_queue", f"{name}.0", "quorum", "--dry-run", "--formatter", "json")
     assert dry.returncode == 0, dry
-    assert all(it["name"] == f"{name}.0" for it in json.loads(dry.stdout)) and "x-delivery-count" in dry.stdout
+    assert all(it["name"] == f"{name}.0" for it in json.loads(dry.stdout)) and "transient messages are kept" in dry.stdout
     assert there(one, f"{name}.0")[0] == "classic"
     done = ctl("convert_queue", f"{name}.0", "quorum")
     assert done.returncode == 0 and "converted" in done.stdout, done

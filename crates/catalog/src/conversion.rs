@@ -168,10 +168,7 @@ fn of_settings(now: &QueueSettings, then: &QueueSettings, told: &mut Vec<String>
             Some(DeliveryLimit::Returns(limit)) => format!(
                 "a message that was rejected, or whose consumer was lost, more than {limit} times leaves (x-delivery-limit)"
             ),
-            Some(DeliveryLimit::Unlimited) => {
-                "deliveries say how often a message came back (x-delivery-count); there is no limit unless somebody says one".into()
-            }
-            None => "messages may come back as often as they like, and deliveries do not say how often".into(),
+            Some(DeliveryLimit::Unlimited) | None => "messages may come back as often as they like".into(),
         });
     }
     if now.counts_failures != then.counts_failures {
@@ -333,8 +330,6 @@ mod tests {
             "the policy that applies to it is none, not 'a'",
             "as many nodes have it as have a new quorum queue, or those that have it now if they are more",
             "transient messages are kept like persistent ones; those that are there, while one node alone has it, go with its next stop",
-            "deliveries say how often a message came back (x-delivery-count); there is no limit unless somebody says one",
-            "what is given back (basic.nack) does not count for its delivery limit",
             "messages leave in the order in which they came, whatever their priorities",
             "a consumer of a higher priority becomes the single active one; basic.get beside it is refused",
             "new consumers are not exclusive, also if they ask for it",

@@ -115,10 +115,12 @@ fn be_quorum(settings: &mut QueueSettings) {
 }
 
 /// What a quorum queue is not if it was converted. Before, its messages came back as often as they liked, and none leaves because
-/// of that now; and whatever priority publishers gave them (many clients say 0 where they mean none) they left in the order in
-/// which they came, and those that are there are not to be overtaken.
+/// of that now; nor are they counted, as what consumers hold was not when they got it, and would not be recognised. And whatever
+/// priority publishers gave them (many clients say 0 where they mean none) they left in the order in which they came, and those
+/// that are there are not to be overtaken.
 fn be_converted(settings: &mut QueueSettings) {
-    settings.delivery_limit = Some(DeliveryLimit::Unlimited);
+    settings.delivery_limit = None;
+    settings.counts_failures = false;
     settings.sorting = Sorting::Arrival;
 }
 
