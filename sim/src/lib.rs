@@ -3,8 +3,8 @@
 //! decides publish, consume, acknowledge, declare and delete. It is killed, loses its power, and is started again;
 //! after each start the invariants are looked at.
 //!
-//! What never happens here: a real clock, a real file, a thread, a random number that the seed does not give. So a seed
-//! that fails fails again exactly.
+//! What never happens here: a real clock, a real file, two threads that run at a time, a random number that the seed does not
+//! give. So a seed that fails fails again exactly.
 //!
 //! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`]
 //! (what the clients know), `terms` and `routes` (what queues and exchanges permit), `invariants` (what must hold),
@@ -12,6 +12,8 @@
 //! (what the seeds reached).
 
 pub mod anywhere;
+mod aside;
+pub mod brokers;
 pub mod catalog;
 mod changes;
 mod client;

@@ -115,10 +115,26 @@ pub enum Mutant {
     MarksNew,
     /// A dead letter that was refused is gone, though it is to arrive at least once.
     DropsRefusedLetters,
+    /// A group goes on with a queue before it is durable that it has its contents.
+    GrowsUnsynced,
+    /// The terms of a group begin anew, though the queue's node has decided in others.
+    GrowsInOldTerms,
+    /// What another node had asked of a queue that has become a group's is asked once more by the queue's node.
+    GrowthAsksForNodes,
+    /// What was asked of a queue while it became a group's is forgotten.
+    GrowthDropsWaiting,
+    /// A start takes a queue that was to become a group's for one that is.
+    GrowthForgetsOwn,
+    /// The next group of a queue has the number of the one before.
+    GroupsShareNumbers,
+    /// A node that has a queue alone again decides in terms that have been.
+    RetreatsInOldTerms,
+    /// A start begins a queue that is to be handed back with nothing.
+    RetreatForgetsGroup,
 }
 
 impl Mutant {
-    /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`] and [`Self::OF_EXCHANGES`].
+    /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`], [`Self::OF_EXCHANGES`] and [`Self::OF_GROWTH`].
     pub const ALL: [Self; 38] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
@@ -170,6 +186,18 @@ impl Mutant {
         Self::CatalogWaitsForNobody,
         Self::LeaseFromAnswer,
         Self::LeaseUnproven,
+    ];
+
+    /// Those of a queue that is one node's and several nodes' by turns.
+    pub const OF_GROWTH: [Self; 8] = [
+        Self::GrowsUnsynced,
+        Self::GrowsInOldTerms,
+        Self::GrowthAsksForNodes,
+        Self::GrowthDropsWaiting,
+        Self::GrowthForgetsOwn,
+        Self::GroupsShareNumbers,
+        Self::RetreatsInOldTerms,
+        Self::RetreatForgetsGroup,
     ];
 
     /// Those of exchanges that keep something.

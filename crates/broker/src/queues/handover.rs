@@ -9,7 +9,7 @@ use crate::groups::handover::{self, ATTEMPTS, Begun, Contents, Note, Successor, 
 use crate::node::ends::Ends;
 use crate::node::journal::{Entry, NodeLog, entry};
 use crate::node::promise::{Batches, Promise};
-use model::{QueueSettings, Timestamp};
+use model::{Mutant, QueueSettings, Timestamp};
 use queue::{Effect, HandOver, Inspect, OwnConsumer, Request};
 use std::fmt;
 use std::mem;
@@ -197,6 +197,9 @@ impl Waiting {
         let to = (&change.identity, change.behind);
         let written = handover::hand_over(log, own, to, segments, contents, promise);
         let _ = change.contents.set(written);
+        if Mutant::GrowsUnsynced.is_on() {
+            change.heir.begin(written);
+        }
         self.stage = Stage::Written;
     }
 
@@ -272,7 +275,11 @@ impl QueueHost for Waiting {
         if let Some(queue) = self.change.queue.upgrade() {
             self.inner = queue.made().start(QueueSettings::default(), QueueJournal::None);
         }
-        for request in mem::take(&mut self.requests) {
+        let waiting = mem::take(&mut self.requests);
+        for request in waiting
+            .into_iter()
+            .filter(|_| !Mutant::GrowthDropsWaiting.is_on())
+        {
             self.change.heir.take(request);
         }
     }

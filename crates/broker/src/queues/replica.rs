@@ -10,7 +10,7 @@ use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
 use cluster::GroupId;
-use model::{Block, Journaled, Machine, QueueId, QueueSettings};
+use model::{Block, Journaled, Machine, Mutant, QueueId, QueueSettings};
 use queue::fifo::Classic;
 use queue::store::LogPlace;
 use queue::{Inspect, QueueMachine, Request};
@@ -24,7 +24,11 @@ const GROUPS_A_QUEUE: u64 = 1 << 16;
 
 /// The group that a queue is, or the one that it is next. No other one has the number, nor the catalog's group.
 pub fn group_of(known: &catalog::Queue) -> GroupId {
-    GroupId(known.id.0 * GROUPS_A_QUEUE + u64::from(known.epoch.number))
+    let number = match Mutant::GroupsShareNumbers.is_on() {
+        true => 0,
+        false => known.epoch.number,
+    };
+    GroupId(known.id.0 * GROUPS_A_QUEUE + u64::from(number))
 }
 
 /// The numbers of the groups that a queue may be.

@@ -33,7 +33,7 @@ pub struct RunningCluster {
     pub catalog: Arc<SharedCatalog>,
     pub follower: Arc<CatalogFollower>,
     /// Ticks for as long as this is there.
-    _ticker: Ticker,
+    ticker: Ticker,
 }
 
 /// Which start of a node opens its data directory.
@@ -137,7 +137,7 @@ pub fn go_along(
         groups: groups.clone(),
         catalog: catalog.clone(),
         follower,
-        _ticker: ticker,
+        ticker,
     })
 }
 
@@ -224,6 +224,10 @@ impl RunningCluster {
             let asked = question.clone();
             let reply = Box::new(move |said| asked.answer(said));
             self.catalog.ask(request.clone(), reply);
+            // Whoever turns the threads has to do so meanwhile, and the other nodes' ones.
+            while self.ticker.is_turned() && question.is_open() {
+                self.groups.node().world.pause(LOOKS_EVERY);
+            }
             match question.wait() {
                 Ok(done) => return Ok(done.value),
                 Err(refusal) if refusal.kind() != RefusalKind::Internal => return Err(refused(&refusal)),

@@ -7,7 +7,7 @@ use crate::queues::{JournalOf, group_of, groups_of, queue_of, queue_type};
 use crate::topology::{StartingReplica, Topology};
 use catalog::Member;
 use cluster::GroupId;
-use model::QueueId;
+use model::{Mutant, QueueId};
 use std::collections::{BTreeMap, BTreeSet};
 use storage::JournalId;
 
@@ -34,6 +34,9 @@ impl Copies {
     /// over before the last life ended. Of the group nothing counts then. It is so even if this node is to have another copy by
     /// now, or none: first the others have this one.
     pub fn has_own(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
+        if Mutant::GrowthForgetsOwn.is_on() {
+            return false;
+        }
         let me = known.last_member(topology.own_node());
         // What was founded anew has been a group's, also if it began here.
         let began_here = |me: &Member| !known.epoch.is_refounded && known.founders[..] == [me.node];
@@ -57,7 +60,8 @@ impl Copies {
     /// True if a queue that became this node's own again, as the catalog says, has not been handed back before the last life
     /// ended, or it is not clear. Others may have become members since: first it is handed back.
     pub fn returns(&mut self, topology: &Topology, known: &catalog::Queue, replayed: &Queues) -> bool {
-        if known.epoch.number == 0 || known.epoch.is_refounded || !topology.is_here(known) {
+        let never_was = known.epoch.number == 0 || Mutant::RetreatForgetsGroup.is_on();
+        if never_was || known.epoch.is_refounded || !topology.is_here(known) {
             return false;
         }
         let Some((made, groups)) = queue_type(known.kind).zip(topology.groups()) else {

@@ -65,6 +65,11 @@ impl Question {
         }
     }
 
+    /// Nobody has answered yet.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(*self.lock(), State::Open)
+    }
+
     /// Waits for the answer, on a thread that may wait.
     pub(crate) fn wait(&self) -> Answered {
         let is_open = |state: &mut State| matches!(state, State::Open);

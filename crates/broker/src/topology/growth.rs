@@ -9,7 +9,7 @@ use crate::node::ends::Ends;
 use crate::queues::{Follower, Handle, Heir, Queue, Remote, Replica, Shared, group_of};
 use catalog::Member;
 use cluster::Membership;
-use model::{QueueId, QueueSettings};
+use model::{Mutant, QueueId, QueueSettings};
 use queue::Request;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl Successor for Growth {
 impl Heir for Growth {
     fn take(&self, request: Request<Ends>) {
         // Nodes ask again, whoever leads then: what they had asked here is for nobody to answer.
-        if !asks_for_node(&request) {
+        if !asks_for_node(&request) || Mutant::GrowthAsksForNodes.is_on() {
             self.remote.submit(self.queue, request);
         }
     }
@@ -224,7 +224,11 @@ impl Topology {
         it.growth = Some(growth.clone());
         drop(growing);
         // Its sessions had this one, which other nodes have seen.
-        queue.hand_over(identity, self.home_term(known), growth);
+        let behind = match Mutant::GrowsInOldTerms.is_on() {
+            true => 0,
+            false => self.home_term(known),
+        };
+        queue.hand_over(identity, behind, growth);
     }
 
     /// The group has the contents: this node's member begins, and takes what clients have asked meanwhile.

@@ -59,6 +59,11 @@ impl Ticker {
             catalog,
         })
     }
+
+    /// Whether somebody else has to make its steps: nobody who waits for others may stand still then.
+    pub fn is_turned(&self) -> bool {
+        self.thread.is_turned()
+    }
 }
 
 impl Task for Ticking {

@@ -1,0 +1,133 @@
+//! What clients know of the messages that they sent to the queue, and what follows from that.
+
+use model::Ranges;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// On which node it was published, and its number there.
+pub type Id = (u32, u64);
+
+/// A start of a node.
+pub type Run = (u32, u64);
+
+/// A delivery as for the first time.
+#[derive(Debug)]
+struct First {
+    was_confirmed: bool,
+    /// So many processes had ended by then.
+    ends: u64,
+}
+
+/// A client was done with it.
+#[derive(Debug)]
+struct Accepted {
+    by: Run,
+    /// So much had ended and changed by when it was delivered.
+    before: (u64, u64),
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub sent: BTreeSet<Id>,
+    pub confirmed: BTreeSet<Id>,
+    pub refused: BTreeSet<Id>,
+    accepted: BTreeMap<Id, Accepted>,
+    first: BTreeMap<Id, First>,
+    /// How often each was delivered, and in the wake of how many ends and changes the last time.
+    arrived: BTreeMap<Id, (u64, (u64, u64))>,
+    /// So many processes have ended.
+    pub ends: u64,
+    /// So often something else decides what becomes of the queue on a node: its own journal, or a group.
+    pub changes: u64,
+    /// The queue is alone on a node at times, whose start is forgotten with what it had not written.
+    pub is_alone_at_times: bool,
+}
+
+impl Ledger {
+    /// The node says that these are safe.
+    pub fn confirm(&mut self, node: u32, numbers: &Ranges) {
+        self.confirmed.extend(numbers.iter().map(|it| (node, it)));
+    }
+
+    /// The node says that these are not.
+    pub fn refuse(&mut self, node: u32, numbers: &Ranges) {
+        self.refused.extend(numbers.iter().map(|it| (node, it)));
+    }
+
+    /// A client is given this.
+    ///
+    /// # Errors
+    /// It was never sent, or comes as for the first time again.
+    pub fn given(&mut self, id: Id, redelivered: bool) -> Result<(), String> {
+        if !self.sent.contains(&id) {
+            return Err(format!("{id:?} was invented"));
+        }
+        let ends = self.ends;
+        let arrived = self.arrived.entry(id).or_default();
+        *arrived = (arrived.0 + 1, (ends, self.changes));
+        if redelivered {
+            return Ok(());
+        }
+        let was_confirmed = self.confirmed.contains(&id);
+        let first = First { was_confirmed, ends };
+        match self.first.insert(id, first) {
+            // What was not written down may be sent again by its node.
+            Some(before) if before.was_confirmed || before.ends == ends => {
+                Err(format!("{id:?} comes as for the first time once more"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How often it was delivered.
+    pub fn deliveries(&self, id: Id) -> u64 {
+        self.arrived.get(&id).map_or(0, |it| it.0)
+    }
+
+    /// A client is done with it.
+    pub fn accept(&mut self, id: Id, by: Run) {
+        let before = self.arrived.get(&id).map_or((0, 0), |it| it.1);
+        self.accepted.insert(id, Accepted { by, before });
+    }
+
+    /// What is in the queue in the end, in order, is what was promised: nothing that was confirmed is lost, nothing is there
+    /// twice, what a client was done with is not there again if its node `runs` still, and what each node published stands in
+    /// its order.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn judge(&self, left: &[Id], runs: impl Fn(Run) -> bool) -> Result<(), String> {
+        let mut there = BTreeSet::new();
+        if let Some(id) = left.iter().find(|id| !there.insert(**id)) {
+            return Err(format!("{id:?} is there twice: {left:?}"));
+        }
+        let is_there = |id: &Id| there.contains(id) || self.accepted.contains_key(id);
+        if let Some(id) = self.confirmed.iter().find(|id| !is_there(id)) {
+            return Err(format!("{id:?} was confirmed and is lost; left are {left:?}"));
+        }
+        for id in left {
+            // What a node that has the queue alone did not write before it ended is void.
+            let now = (self.ends, self.changes);
+            let counts = |it: &&Accepted| runs(it.by) && (!self.is_alone_at_times || it.before == now);
+            if let Some(accepted) = self.accepted.get(id).filter(counts) {
+                return Err(format!(
+                    "{id:?} was done with by {:?}, and is there again",
+                    accepted.by
+                ));
+            }
+        }
+        self.in_order(left)
+    }
+
+    /// What nobody was ever given stands where it was put.
+    fn in_order(&self, left: &[Id]) -> Result<(), String> {
+        let mut last = BTreeMap::<u32, Id>::new();
+        for id in left.iter().filter(|id| self.deliveries(**id) == 1) {
+            let before = last.insert(id.0, *id);
+            if before.is_some_and(|before| before > *id) {
+                return Err(format!("{before:?} and {id:?} have changed places: {left:?}"));
+            }
+        }
+        Ok(())
+    }
+}
