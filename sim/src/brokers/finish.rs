@@ -16,7 +16,7 @@ impl Brokers {
         (self.trouble.nodes_end, self.ends_left) = (false, 0);
         for at in 0..self.places.len() {
             // The power that is to fail has failed by then.
-            if self.places[at].process.is_some() && self.random.below(8) == 0 && self.counts[1] > 0 {
+            if self.places[at].process.is_some() && self.places[at].fails {
                 self.end(at)?;
             }
             self.places[at].starts_at = self.clock;
@@ -36,8 +36,9 @@ impl Brokers {
         for at in 0..self.places.len() {
             self.give_all_back(at)?;
         }
-        self.within("what was given back is still held", Self::nobody_holds)?;
+        let held = self.within("what was given back is still held", Self::nobody_holds);
         let left = self.drain()?;
+        held.map_err(|what| format!("{:?}: {what}", self.ledger.missing(&left)))?;
         let runs = |(node, start): (u32, u64)| self.places[node as usize - 1].linked_as() == Some(start);
         self.ledger.judge(&left, runs)?;
         self.within("copies are not empty", Self::copies_are_empty)?;

@@ -90,6 +90,16 @@ impl Ledger {
         self.accepted.insert(id, Accepted { by, before });
     }
 
+    /// What was confirmed, nobody was done with, and is not among these.
+    pub fn missing(&self, left: &[Id]) -> Vec<Id> {
+        let is_known = |id: &&Id| left.contains(id) || self.accepted.contains_key(id);
+        self.confirmed
+            .iter()
+            .filter(|id| !is_known(id))
+            .copied()
+            .collect()
+    }
+
     /// What is in the queue in the end, in order, is what was promised: nothing that was confirmed is lost, nothing is there
     /// twice, what a client was done with is not there again if its node `runs` still, and what each node published stands in
     /// its order.

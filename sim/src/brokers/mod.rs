@@ -160,6 +160,8 @@ struct Place {
     process: Option<Process>,
     /// How many messages its clients have published.
     published: u64,
+    /// The power fails soon.
+    fails: bool,
     /// It starts again then.
     starts_at: Duration,
 }
@@ -171,6 +173,7 @@ impl Place {
             files,
             process: None,
             published: 0,
+            fails: false,
             starts_at: Duration::ZERO,
         }
     }
@@ -397,7 +400,7 @@ impl Brokers {
     fn go_on(&mut self, at: usize) -> Result<(), String> {
         let now = self.clock;
         let place = &mut self.places[at];
-        let (id, is_off) = (place.id, place.files.is_off());
+        let (id, files) = (place.id, &place.files);
         let Some(process) = &mut place.process else {
             return Ok(());
         };
@@ -407,7 +410,7 @@ impl Brokers {
         match starting.go_on() {
             None if now > *until && self.cut.is_empty() => Err(format!("{id:?} waits for ever to start")),
             None | Some(None) => Ok(()),
-            Some(Some(Err(why))) if !is_off => Err(format!("{id:?} does not start: {why}")),
+            Some(Some(Err(why))) if !files.is_off() => Err(format!("{id:?} does not start: {why}")),
             Some(Some(Err(_))) => Ok(()),
             Some(Some(Ok((broker, work)))) => {
                 process.stage = Stage::Runs(Box::new(Client::connect(broker, work)?));
@@ -436,6 +439,7 @@ impl Brokers {
             false => place.files.kill(),
         };
         place.process = None;
+        place.fails = false;
         place.starts_at = starts_at;
         for ends in pairs().filter(|(one, other)| [*one, *other].contains(&id.0)) {
             self.unlink(ends);
@@ -554,6 +558,7 @@ impl Brokers {
             _ => {
                 let call = 1 + self.random.below(40);
                 self.places[at].files.fail_at(call, Fault::PowerCut);
+                self.places[at].fails = true;
                 Ok(())
             }
         }
