@@ -60,6 +60,8 @@ struct Inner {
     /// How its messages are known to clients, if it may be on one node alone: numbers of each of that node's starts are shown
     /// above those of the ones before.
     numbers: Option<Numbers>,
+    /// Which start of which node has decided in the term whose numbers are shown.
+    decided_by: Option<(NodeId, u64)>,
     /// For so many ticks nobody has needed it.
     unneeded: u32,
     /// The queue is deleted.
@@ -145,6 +147,7 @@ impl Away {
                 handle,
                 place,
                 numbers,
+                decided_by: None,
                 unneeded: 0,
                 deleted: false,
             }),
@@ -166,7 +169,10 @@ impl Away {
                 let ticks = matches!(one, Brought::Tick);
                 let comes_up = matches!(one, Brought::Up(_));
                 inner.take(one, || here.keeps_for(self.id), &mut orders);
-                inner.follow_term(|| here.existing.upgrade()?.shared(self.id)?.numbers?.behind);
+                inner.follow_term(
+                    || here.existing.upgrade()?.shared(self.id)?.numbers?.behind,
+                    |node| here.work.upgrade()?.start_of(node),
+                );
                 if ticks || comes_up {
                     inner.look_for_leader(ticks, || here.existing.upgrade()?.shared(self.id));
                 }
@@ -298,14 +304,26 @@ impl Inner {
     }
 
     /// Nothing is delivered before the session has begun in which the node learns of a new term.
-    fn follow_term(&mut self, alone: impl FnOnce() -> Option<u64>) {
+    fn follow_term(
+        &mut self,
+        alone: impl FnOnce() -> Option<u64>,
+        start: impl FnOnce(NodeId) -> Option<u64>,
+    ) {
         let term = self.handle.term();
         if let Some(numbers) = self.numbers.as_mut().filter(|it| it.term() != term) {
+            let leader = self.handle.leader();
+            let now = leader.and_then(|node| Some((node, start(node)?)));
+            // Another term of the same start is no restart, nor is one of another node: then the queue has become one of several
+            // nodes, be it that this one has not heard of that yet, and what clients hold has the numbers that it had.
+            let is_restart =
+                |(before, now): ((NodeId, u64), (NodeId, u64))| before.0 == now.0 && before != now;
+            let may_have_restarted = self.decided_by.zip(now).is_none_or(is_restart);
+            self.decided_by = now.or(self.decided_by);
             let alone = match self.place {
                 Place::Home => Some(0),
                 Place::Members(_) => alone(),
             };
-            numbers.are_of(term, alone);
+            numbers.are_of(term, alone.filter(|_| may_have_restarted));
         }
     }
 
