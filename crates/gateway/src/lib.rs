@@ -11,15 +11,18 @@
 //! for reading and writing). Beside clients' connections there are those with other nodes, [`link`], for a node that is one of
 //! several, [`cluster`].
 
+mod accepted;
 pub mod amqp;
 mod balance;
 pub mod cluster;
 mod connection;
 mod connections;
 mod gateway;
+mod heartbeat;
 mod incomplete;
 pub mod link;
 mod load;
+mod login;
 mod options;
 mod output;
 mod pool;

@@ -1,5 +1,6 @@
 //! How AMQP 0-9-1 is spoken.
 
+pub use crate::login::AnonymousLogin;
 use listener::LoginFrom;
 pub use protocol::amqp::handshake::Mechanism;
 
@@ -21,33 +22,6 @@ pub struct Options {
     pub version: String,
     /// Our own version, announced as `leveret_version`.
     pub leveret_version: String,
-}
-
-/// The user as whom nobody in particular logs in. Its debug form keeps the password to itself.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AnonymousLogin {
-    /// The name.
-    pub user: String,
-    /// The user's password; if the user has another one by now, nobody gets in.
-    pub password: String,
-}
-
-impl Default for AnonymousLogin {
-    /// RabbitMQ's: `guest`, who may come from this machine only.
-    fn default() -> Self {
-        Self {
-            user: "guest".into(),
-            password: "guest".into(),
-        }
-    }
-}
-
-impl std::fmt::Debug for AnonymousLogin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnonymousLogin")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Default for Options {

@@ -4,23 +4,21 @@ use super::foreign;
 use super::open::Open;
 use crate::amqp::channel::Shared;
 use crate::amqp::front_end::{Amqp, SHOWN};
-use crate::amqp::options::Options;
 use crate::amqp::refusal;
 use crate::connection::Millis;
 use crate::connection::Name;
 use crate::incomplete::Part;
+use crate::login;
 use crate::output::Output;
-use broker::access::Attempt;
-use broker::stats::{Connection, ConnectionDetails, PeerCertificate, Secured};
+use broker::stats::{Connection, ConnectionDetails};
 use broker::{CloseReason, LoginAttempt};
 use broker::{Event as BrokerEvent, LoginRefusal, Outbox, Session, User};
-use listener::{LoginFrom, Security};
+use listener::Security;
 use model::Limits;
 use model::table::Table;
 use protocol::amqp::handshake::{Event, Mechanism, Offer, Tuning};
 use protocol::amqp::method::{Arguments, ConnectionOpen};
 use protocol::amqp::{Credentials, Exception, Handshake};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How long a refused login waits for its answer; guessing passwords must not be quick. It costs a socket and no thread.
@@ -99,7 +97,11 @@ impl Greeting {
         let limits = front_end.broker.limits().clone();
         let offer = Offer {
             server_properties: server_properties(front_end),
-            mechanisms: mechanisms(&front_end.options, security.is_some()),
+            mechanisms: login::mechanisms(
+                &front_end.options.mechanisms,
+                front_end.options.anonymous.is_some(),
+                security.is_some(),
+            ),
             tuning: Tuning {
                 channel_max: front_end.broker.channel_max(),
                 frame_max: limits.frame_max,
@@ -194,10 +196,11 @@ impl Greeting {
         out: &mut Output,
     ) {
         self.mechanism = credentials.mechanism;
-        let attempt = attempt(
+        let attempt = login::attempt(
             credentials,
             self.security.as_ref(),
-            &front_end.options,
+            front_end.options.anonymous.as_ref(),
+            front_end.options.certificate_login,
             name.peer.ip(),
         );
         let attempt = match attempt {
@@ -368,7 +371,7 @@ impl Greeting {
                 ("frame_max", tuning.frame_max),
                 ("timeout", tuning.heartbeat_s.into()),
             ],
-            security: self.security.take().map(shown),
+            security: self.security.take().map(login::shown),
         });
         self.traffic.show(&shown);
         let remaining = session.remaining();
@@ -431,61 +434,6 @@ impl Greeting {
             );
         }
     }
-}
-
-/// How a connection is secured, for operators.
-fn shown(security: Security) -> Secured {
-    let suite = security.cipher;
-    Secured {
-        protocol: security.protocol,
-        key_exchange: suite.key_exchange,
-        cipher: suite.cipher,
-        hash: suite.hash,
-        certificate: security.certificate.map(|certificate| PeerCertificate {
-            subject: certificate.subject,
-            issuer: certificate.issuer,
-            validity: certificate.validity,
-            serial_number: certificate.serial_number,
-        }),
-    }
-}
-
-/// Who wants to come in; the reason why nobody can be meant is for the log.
-fn attempt(
-    credentials: &Credentials,
-    security: Option<&Security>,
-    options: &Options,
-    peer: IpAddr,
-) -> Result<Attempt, &'static str> {
-    let (user, password) = match (credentials.mechanism, &options.anonymous) {
-        (Mechanism::External, _) => (certified(security, options.certificate_login)?, None),
-        (Mechanism::Anonymous, Some(login)) => {
-            (login.user.clone(), Some(login.password.clone().into_bytes()))
-        }
-        _ => (credentials.user.clone(), Some(credentials.password.clone())),
-    };
-    Ok(Attempt { user, password, peer })
-}
-
-/// The user whom the client's certificate names.
-fn certified(security: Option<&Security>, from: LoginFrom) -> Result<String, &'static str> {
-    let security = security.ok_or("not a TLS-enabled connection")?;
-    let certificate = security
-        .certificate
-        .as_ref()
-        .ok_or("connection peer presented no TLS (x.509) certificate")?;
-    certificate.login(from).ok_or("no name found")
-}
-
-/// The mechanisms that are offered: anonymous logins only if there is a user for them, certificates only where there are any.
-/// A client that has none is offered them all the same, as in RabbitMQ: the log then says what was missing.
-fn mechanisms(options: &Options, secured: bool) -> Vec<Mechanism> {
-    let offered = |mechanism: &Mechanism| match mechanism {
-        Mechanism::Anonymous => options.anonymous.is_some(),
-        Mechanism::External => secured,
-        Mechanism::Plain | Mechanism::AmqPlain => true,
-    };
-    options.mechanisms.iter().copied().filter(offered).collect()
 }
 
 /// What the server says about itself. A capability is named once it is true.

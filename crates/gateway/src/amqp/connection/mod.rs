@@ -2,10 +2,9 @@
 //!
 //! The stages: [`greeting`] (from the protocol header to `connection.open-ok`), [`open`] with [`events`] (everything after),
 //! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up
-//! next). [`heartbeat`] is the signs of life. When it is over, [`departed`] still gives back what other threads were
+//! next). When it is over, [`departed`] still gives back what other threads were
 //! delivering meanwhile.
 
-mod accepted;
 mod channels;
 mod closing;
 mod credentials;
@@ -13,7 +12,6 @@ mod departed;
 mod events;
 mod foreign;
 mod greeting;
-mod heartbeat;
 mod incomplete;
 #[cfg(test)]
 mod instructions;
@@ -25,12 +23,13 @@ mod stories;
 pub use open::EFFORT;
 
 use super::front_end::Amqp;
+use crate::accepted;
 use crate::connection::{Connection, Done, Millis, Name};
+use crate::heartbeat::Due;
 use crate::output::Output;
 use broker::{Event, Outbox, Pressure};
 use closing::{Closing, Remains};
 use greeting::Greeting;
-use heartbeat::Due;
 use listener::Security;
 use open::{Failure, Open};
 use protocol::amqp::frame::{HEARTBEAT_FRAME, frame_length};
@@ -74,7 +73,7 @@ const EVENTS_KEPT: usize = 256;
 impl AmqpConnection {
     /// A connection that was just accepted.
     pub fn new(front_end: Arc<Amqp>, name: Name, security: Option<Security>, now: Millis) -> Self {
-        accepted::log(&name, now);
+        accepted::log("AMQP", &name, now);
         let greeting = Greeting::new(&front_end, security, now);
         let outbox = Arc::new(Outbox::new());
         Self {

@@ -4,11 +4,11 @@ mod frames;
 
 use super::channels::Channels;
 use super::departed::Departures;
-use super::heartbeat::Heartbeat;
 use super::incomplete::IncompleteMessages;
 use crate::amqp::channel::{Asked, Shared, State};
 use crate::connection::Millis;
 use crate::connection::Name;
+use crate::heartbeat::Heartbeat;
 use crate::incomplete::Part;
 use crate::output::{BACKLOG, Output};
 use broker::stats;

@@ -14,6 +14,7 @@ pub struct Accepted {
     silent: u32,
 }
 
+/// Of all protocols together.
 static ACCEPTED: Mutex<Accepted> = Mutex::new(Accepted::new());
 
 /// What is to be logged of a connection.
@@ -53,18 +54,18 @@ impl Accepted {
     }
 }
 
-/// Logs that a connection was accepted.
-pub fn log(name: &dyn std::fmt::Display, now: Millis) {
+/// Logs that a connection was accepted, of a protocol of this name.
+pub fn log(protocol: &str, name: &dyn std::fmt::Display, now: Millis) {
     let lines = ACCEPTED.lock().unwrap_or_else(PoisonError::into_inner).note(now);
     if lines.silent > 0 {
         tracing::info!(
             area = "connection",
-            "accepted {} more AMQP connections within a second, without a line for each",
+            "accepted {} more connections within a second, without a line for each",
             lines.silent
         );
     }
     if lines.own {
-        tracing::info!(area = "connection", "accepting AMQP connection {name}");
+        tracing::info!(area = "connection", "accepting {protocol} connection {name}");
     }
 }
 
