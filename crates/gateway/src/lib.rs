@@ -29,6 +29,8 @@ mod pool;
 #[cfg(test)]
 mod second_protocol;
 mod serve;
+#[cfg(test)]
+mod stream;
 mod threads;
 
 pub use gateway::{Gateway, PROTOCOLS};

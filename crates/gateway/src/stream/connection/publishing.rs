@@ -1,0 +1,266 @@
+//! Publishers, what they publish, and what is confirmed to them.
+
+use crate::stream::refusal;
+use crate::stream::streams::{Publisher, PublisherNumber, Refused};
+use protocol::stream::{Command, ListBuf, Publish, PublishingError, ResponseCode, publish_confirm};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// So many numbers stand in one confirm at most: 128 KiB.
+const CONFIRMED_AT_ONCE: usize = 16 * 1024;
+
+/// So many bytes of a connection may be unconfirmed before nothing more is read from it. RabbitMQ counts messages only, and a
+/// message may have a megabyte.
+const UNCONFIRMED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The publishers of a connection.
+pub struct Publishers {
+    by_id: BTreeMap<u8, Publishing>,
+    ids: BTreeMap<PublisherNumber, u8>,
+    /// Those with something to hand on.
+    dirty: Vec<u8>,
+    unconfirmed: Unconfirmed,
+}
+
+/// A publisher with its client's number.
+struct Publishing {
+    number: PublisherNumber,
+    stream: Arc<str>,
+    reference: Vec<u8>,
+    publisher: Box<dyn Publisher>,
+    dirty: bool,
+}
+
+/// What a connection has published and nobody has confirmed.
+struct Unconfirmed {
+    messages: u64,
+    /// How many bytes they have, as far as messages are equally long: of a confirmed one only its number is known.
+    bytes: u64,
+    most: u64,
+    enough_left: u64,
+    blocked: bool,
+}
+
+impl Publishers {
+    /// None. So many messages may be unconfirmed, and so many of these must be left for going on.
+    pub fn new(credits: u32, required_for_unblocking: u32) -> Self {
+        Self {
+            by_id: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            dirty: Vec::new(),
+            unconfirmed: Unconfirmed {
+                messages: 0,
+                bytes: 0,
+                most: credits.into(),
+                enough_left: required_for_unblocking.min(credits.saturating_sub(1)).into(),
+                blocked: false,
+            },
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// True if there are too many messages unconfirmed. Without publishers nobody is blocked, as in RabbitMQ.
+    pub fn is_blocked(&self) -> bool {
+        self.unconfirmed.blocked && !self.by_id.is_empty()
+    }
+
+    /// True if the client has used this number, or this reference for this stream.
+    pub fn has(&self, id: u8, stream: &str, reference: &[u8]) -> bool {
+        let same = |it: &Publishing| *it.stream == *stream && it.reference == reference;
+        self.by_id.contains_key(&id) || (!reference.is_empty() && self.by_id.values().any(same))
+    }
+
+    /// One more.
+    pub fn add(
+        &mut self,
+        id: u8,
+        number: PublisherNumber,
+        stream: &str,
+        reference: &[u8],
+        publisher: Box<dyn Publisher>,
+    ) {
+        self.ids.insert(number, id);
+        let publishing = Publishing {
+            number,
+            stream: stream.into(),
+            reference: reference.to_vec(),
+            publisher,
+            dirty: false,
+        };
+        self.by_id.insert(id, publishing);
+    }
+
+    /// One less: what it took goes on its way first. False if there is none of this number.
+    pub fn remove(&mut self, id: u8) -> bool {
+        let Some(mut gone) = self.by_id.remove(&id) else {
+            return false;
+        };
+        if gone.dirty {
+            gone.publisher.flush();
+        }
+        self.dirty.retain(|it| *it != id);
+        self.ids.remove(&gone.number);
+        true
+    }
+
+    /// The streams that are published to.
+    pub fn streams(&self) -> Vec<Arc<str>> {
+        self.by_id.values().map(|it| it.stream.clone()).collect()
+    }
+
+    /// Nobody publishes to this stream any more. True if somebody did.
+    pub fn forget_stream(&mut self, stream: &str) -> bool {
+        let of_stream = self.by_id.iter().filter(|(_, it)| *it.stream == *stream);
+        let ids: Vec<u8> = of_stream.map(|(id, _)| *id).collect();
+        for id in &ids {
+            self.remove(*id);
+        }
+        !ids.is_empty()
+    }
+
+    /// Takes messages. If there is no such publisher, each is refused.
+    pub fn publish(&mut self, publish: &Publish<'_>, out: &mut Vec<u8>) {
+        let id = publish.publisher_id;
+        let Some(publishing) = self.by_id.get_mut(&id) else {
+            let errors = publish.entries.iter().map(|entry| PublishingError {
+                publishing_id: entry.publishing_id,
+                code: ResponseCode::PublisherDoesNotExist,
+            });
+            return Command::PublishError {
+                publisher_id: id,
+                errors: ListBuf::of(errors).as_list(),
+            }
+            .encode(out);
+        };
+        if !std::mem::replace(&mut publishing.dirty, true) {
+            self.dirty.push(id);
+        }
+        let (mut taken, mut bytes) = (0, 0);
+        let mut refused = Vec::new();
+        for entry in publish.entries.iter() {
+            match publishing.publisher.take(&entry) {
+                Ok(()) => {
+                    taken += 1;
+                    bytes += entry.bytes.len() as u64;
+                }
+                Err(why) => refused.push(PublishingError {
+                    publishing_id: entry.publishing_id,
+                    code: refusal::code(why),
+                }),
+            }
+        }
+        self.unconfirmed.add(taken, bytes);
+        if !refused.is_empty() {
+            Command::PublishError {
+                publisher_id: id,
+                errors: ListBuf::of(refused).as_list(),
+            }
+            .encode(out);
+        }
+    }
+
+    /// Hands on what was taken.
+    pub fn flush(&mut self) {
+        for id in self.dirty.drain(..) {
+            if let Some(publishing) = self.by_id.get_mut(&id) {
+                publishing.dirty = false;
+                publishing.publisher.flush();
+            }
+        }
+    }
+
+    /// Confirms messages, in frames that the client takes.
+    pub fn confirmed(&mut self, number: PublisherNumber, ids: &[u64], frame_max: u32, out: &mut Vec<u8>) {
+        self.unconfirmed.remove(ids.len() as u64);
+        let Some(id) = self.ids.get(&number) else {
+            return;
+        };
+        let most = match frame_max {
+            0 => CONFIRMED_AT_ONCE,
+            bytes => (bytes.saturating_sub(9) as usize / 8).clamp(1, CONFIRMED_AT_ONCE),
+        };
+        for ids in ids.chunks(most) {
+            publish_confirm(out, *id, ids);
+        }
+    }
+
+    /// Tells a publisher what was not taken.
+    pub fn rejected(&mut self, number: PublisherNumber, ids: &[u64], why: Refused, out: &mut Vec<u8>) {
+        self.unconfirmed.remove(ids.len() as u64);
+        let Some(id) = self.ids.get(&number) else {
+            return;
+        };
+        let code = refusal::code(why);
+        let errors = ids.iter().map(|id| PublishingError {
+            publishing_id: *id,
+            code,
+        });
+        Command::PublishError {
+            publisher_id: *id,
+            errors: ListBuf::of(errors).as_list(),
+        }
+        .encode(out);
+    }
+}
+
+impl Unconfirmed {
+    fn add(&mut self, messages: u64, bytes: u64) {
+        self.messages += messages;
+        self.bytes += bytes;
+        self.blocked |= self.messages >= self.most || self.bytes >= UNCONFIRMED_BYTES;
+    }
+
+    fn remove(&mut self, messages: u64) {
+        let left = self.messages.saturating_sub(messages);
+        // In 128 bits, because both may be large.
+        let bytes = u128::from(self.bytes) * u128::from(left) / u128::from(self.messages.max(1));
+        self.bytes = bytes as u64;
+        self.messages = left;
+        if self.messages + self.enough_left < self.most && self.bytes < UNCONFIRMED_BYTES {
+            self.blocked = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_with_too_much_unconfirmed_waits_until_a_quarter_is_free() {
+        let mut unconfirmed = Publishers::new(50_000, 12_500).unconfirmed;
+        unconfirmed.add(49_999, 499_990);
+        assert!(!unconfirmed.blocked);
+        unconfirmed.add(1, 10);
+        assert!(unconfirmed.blocked);
+        unconfirmed.remove(12_500);
+        assert!(unconfirmed.blocked);
+        unconfirmed.remove(1);
+        assert!(!unconfirmed.blocked);
+        assert_eq!(unconfirmed.bytes, 374_990);
+    }
+
+    #[test]
+    fn large_messages_are_counted_by_their_bytes() {
+        let mut unconfirmed = Publishers::new(50_000, 12_500).unconfirmed;
+        unconfirmed.add(64, UNCONFIRMED_BYTES);
+        assert!(unconfirmed.blocked);
+        unconfirmed.remove(1);
+        assert!(!unconfirmed.blocked);
+        unconfirmed.remove(100);
+        assert_eq!((unconfirmed.messages, unconfirmed.bytes), (0, 0));
+    }
+
+    #[test]
+    fn with_the_smallest_settings_it_still_goes_on() {
+        let mut unconfirmed = Publishers::new(1, 100).unconfirmed;
+        unconfirmed.add(1, 1);
+        assert!(unconfirmed.blocked);
+        unconfirmed.remove(1);
+        assert!(!unconfirmed.blocked);
+    }
+}
