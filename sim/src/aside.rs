@@ -2,7 +2,7 @@
 //! only ever runs while whoever has begun it stands still: so it does the same each time, as if it were called and came back
 //! in the middle.
 
-use crate::world::{PowerCut, until_power_cut};
+use crate::power_cut::{PowerCut, until_power_cut};
 use std::cell::RefCell;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -25,6 +25,7 @@ mod invariants;
 pub mod ledger;
 mod life;
 mod mutant;
+mod power_cut;
 mod routes;
 pub mod run;
 mod terms;

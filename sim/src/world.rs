@@ -2,9 +2,11 @@
 //! it is pushed.
 
 use crate::aside;
+use crate::power_cut::PowerCut;
+pub use crate::power_cut::until_power_cut;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use storage::faulty::{FaultyFs, Random};
@@ -16,21 +18,6 @@ const DAY_MS: u64 = 86_400_000;
 
 /// After so many steps of a thread that somebody waits for, it is clear that it has no end.
 const ENDLESS: u64 = 100_000;
-
-/// What unwinds the node when it waits for something and the power is cut.
-pub(crate) struct PowerCut;
-
-/// Calls `run`; `None` if the power was cut while it waited for something.
-///
-/// # Panics
-/// If `run` does, for another reason.
-pub fn until_power_cut<T>(run: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(value) => Some(value),
-        Err(payload) if payload.is::<PowerCut>() => None,
-        Err(payload) => resume_unwind(payload),
-    }
-}
 
 /// The surroundings of one life of a node.
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 //!
 //! `SIM_SEED=29` runs one seed again, `SIM_SEEDS=100000` runs more, `SIM_FIRST=5000` others.
 
+#![allow(clippy::expect_used, reason = "test code")]
+
 use model::chunk::{Batch, Chunk, ChunkKind, Entry};
 use model::{ConsumerId, Machine, Outcome, Ranges, Timestamp};
 use queue::Ends;

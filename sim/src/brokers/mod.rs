@@ -1,28 +1,36 @@
-//! Three whole brokers in one thread, that share a catalog, with a queue that begins on one of them alone or on all, while clients of
-//! each publish to it, consume, get, settle and give back; links break, processes are killed or closed, and lose their power at any
-//! write. A quorum queue gets members and loses them, by reconciliation or by operators; a classic one is mirrored by a policy that
-//! comes and goes. In the end everything heals, the queue has the members that it is to have, serves, and is emptied.
+//! Three whole brokers in one thread, that share a catalog, with a queue that begins on one of them alone or on all, while
+//! clients of each publish to it, consume, get, settle and give back; links break, processes are killed or closed, and lose
+//! their power at any write. A quorum queue gets members and loses them, by reconciliation or by operators; a classic one is
+//! mirrored by a policy that comes and goes. In the end everything heals, the queue has the members that it is to have, serves,
+//! and is emptied.
 //!
 //! What may go wrong between each two steps, and what sees it:
 //!
-//! | Between | What could happen | What would see it |
-//! |---|---|---|
-//! | the new member on record, nothing begun | a start of the home node takes the queue for a group's, which nobody leads; or its empty journal for none at all | "nobody leads" (`finish`) |
-//! | requests wait, the batch is not written | a publisher or a get stands for ever; what waited is dropped | "nobody answers"; `judge`: lost |
-//! | the batch is written, not synced | others hear of the group, and its node starts without it | lost, or "nobody leads" |
-//! | one file of the batch is there, another one is not | both journals go on, or none | there twice; lost |
-//! | the group is open, clients of the node still ask the old place | a request gets lost, comes twice or overtakes | no answer; there twice; changed places |
-//! | | what another node had asked is answered by nobody, or twice | "given back, still held"; no answer; there twice |
-//! | terms go on | a node takes the group's leader for an earlier one and ignores it | no answer |
-//! | | what was sent again is taken as new | there twice |
-//! | | what consumers held is held for ever, or given to others though it was done with | still held; "is there again" |
-//! | | what was delivered before counts as new | "as for the first time once more" |
-//! | a member comes and goes before the group exists | the only copy is given up | lost; "nobody leads" |
-//! | members leave for the last time, the queue is one node's own on record | the group and the queue's own journal both go on, or none | there twice; lost; no answer |
-//! | handed back, not synced | the contents are gone with the group | lost |
-//! | handed back, the policy is there again | the copy of the group before is taken for one of the next | lost; there twice |
+//! - the new member on record, nothing begun: a start of the home node takes the queue for a group's, which nobody leads; or
+//!   its empty journal for none at all. Seen by: "nobody leads" (`finish`).
+//! - requests wait, the batch is not written: a publisher or a get stands for ever; what waited is dropped. Seen by: "nobody
+//!   answers"; `judge`: lost.
+//! - the batch is written, not synced: others hear of the group, and its node starts without it. Seen by: lost, or "nobody
+//!   leads".
+//! - one file of the batch is there, another one is not: both journals go on, or none. Seen by: there twice; lost.
+//! - the group is open, clients of the node still ask the old place: a request gets lost, comes twice or overtakes. Seen by: no
+//!   answer; there twice; changed places.
+//! - the group is open, clients of the node still ask the old place: what another node had asked is answered by nobody, or
+//!   twice. Seen by: "given back, still held"; no answer; there twice.
+//! - terms go on: a node takes the group's leader for an earlier one and ignores it. Seen by: no answer.
+//! - terms go on: what was sent again is taken as new. Seen by: there twice.
+//! - terms go on: what consumers held is held for ever, or given to others though it was done with. Seen by: still held; "is
+//!   there again".
+//! - terms go on: what was delivered before counts as new. Seen by: "as for the first time once more".
+//! - a member comes and goes before the group exists: the only copy is given up. Seen by: lost; "nobody leads".
+//! - members leave for the last time, the queue is one node's own on record: the group and the queue's own journal both go on,
+//!   or none. Seen by: there twice; lost; no answer.
+//! - handed back, not synced: the contents are gone with the group. Seen by: lost.
+//! - handed back, the policy is there again: the copy of the group before is taken for one of the next. Seen by: lost; there
+//!   twice.
 //!
-//! A seed has a theme: what the queue is, and what goes wrong. Where processes don't end, nothing is excused that follows from that.
+//! A seed has a theme: what the queue is, and what goes wrong. Where processes don't end, nothing is excused that follows from
+//! that.
 
 mod client;
 mod finish;
@@ -133,9 +141,11 @@ pub struct Trouble {
     pub members_change: bool,
 }
 
+type Started = Result<(Arc<Broker>, Arc<Work>), String>;
+
 /// Which broker runs, or is about to.
 enum Stage {
-    Starts(Aside<Result<(Arc<Broker>, Arc<Work>), String>>, Duration),
+    Starts(Aside<Started>, Duration),
     Runs(Box<Client>),
 }
 

@@ -1,5 +1,5 @@
-//! What a broker has beside it as one of several, in the place of `gateway::cluster`: what it knows of itself on its disk, and where
-//! what others say goes.
+//! What a broker has beside it as one of several, in the place of `gateway::cluster`: what it knows of itself on its disk, and
+//! where what others say goes.
 
 use super::wire::{End, Frame, Lane};
 use broker::groups::catalog::SharedCatalog;

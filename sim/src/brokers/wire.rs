@@ -1,5 +1,5 @@
-//! The links between the brokers: each pair has one, with lanes that keep their order each by itself. A frame takes its time, and is
-//! lost with its link.
+//! The links between the brokers: each pair has one, with lanes that keep their order each by itself. A frame takes its time,
+//! and is lost with its link.
 
 use broker::groups::catalog::CatalogLinks;
 use broker::groups::{Links, NodeId};

@@ -213,8 +213,8 @@ impl<R> Catalog<R> {
     }
 
     /// A queue becomes one of another kind. One that several nodes have stays with them, and a quorum queue gets more until it
-    /// has as many as a new one gets. One that its node has alone gets them at once if it has never been of several; if it has, what
-    /// it was last may not be handed back yet, so its node asks ([`Queue::awaits_members`]).
+    /// has as many as a new one gets. One that its node has alone gets them at once if it has never been of several; if it has,
+    /// what it was last may not be handed back yet, so its node asks ([`Queue::awaits_members`]).
     ///
     /// # Errors
     /// There is no such queue, or it cannot be of that kind.

@@ -319,8 +319,8 @@ impl Group {
             let term = self.term();
             self.raw.raft.become_follower(term, 0);
         }
-        // Who was removed may be added again later. What was committed before says nothing of that, though it may be heard of only
-        // now, as by a node that has just started.
+        // Who was removed may be added again later. What was committed before says nothing of that, though it may be heard of
+        // only now, as by a node that has just started.
         if index > self.removed_at {
             self.removed &= members.members().all(|member| member != self.me);
         }
