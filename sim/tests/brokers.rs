@@ -38,7 +38,7 @@ fn whatever_becomes_of_nodes_links_and_members_a_queue_keeps_what_it_confirmed_o
     let told: Vec<_> = counts.iter().zip(COUNTED).collect();
     println!("{told:?}, in {:?}", began.elapsed());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(count < 60 || counts.iter().all(|count| *count > 20), "{told:?}");
+    assert!(count < 60 || counts.iter().all(|count| *count > 10), "{told:?}");
 }
 
 #[test]
