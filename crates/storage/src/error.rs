@@ -52,7 +52,7 @@ pub enum StorageError {
 
 impl StorageError {
     /// Sorts an operating system error by what the caller can do about it.
-    pub(crate) fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
+    pub fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { action, path },

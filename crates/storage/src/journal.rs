@@ -32,6 +32,8 @@ impl Kind {
     /// What a group's member remembers of the group's contents, for itself: checkpoints, and where on this node bodies lie. The
     /// number is the group's.
     pub const MEMBER: Self = Self(6);
+    /// A stream's, in which nothing stands yet: it has files of its own.
+    pub const STREAM: Self = Self(7);
 }
 
 /// The name of a journal. Numbers are given out by whoever keeps it; those of one kind say nothing about another one's.
@@ -59,6 +61,7 @@ impl fmt::Display for JournalId {
             Kind::GROUP => write!(f, "group {number}"),
             Kind::HARD_STATE => write!(f, "the votes of group {number}"),
             Kind::MEMBER => write!(f, "the contents of group {number}"),
+            Kind::STREAM => write!(f, "stream {number}"),
             Kind(other) => write!(f, "journal {number} of the unknown kind {other}"),
         }
     }

@@ -372,11 +372,16 @@ impl StreamFiles {
         }
     }
 
-    /// Removes the whole stream.
+    /// Removes the whole stream. Nothing is written any more; whoever reads a file now can go on to its end.
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn remove(self) -> Result<(), StorageError> {
+    pub fn remove(&self) -> Result<(), StorageError> {
+        let mut writer = self.writer();
+        writer.open = None;
+        writer.failed = Some(StorageError::Misuse {
+            what: "the stream is removed",
+        });
         for part in self.parts() {
             recovery::remove(self.fs.as_ref(), &part)?;
         }

@@ -45,6 +45,11 @@ impl Page {
         self.entries.is_empty()
     }
 
+    /// The piece of memory, and where in it each entry is, in order.
+    pub fn into_parts(self) -> (Vec<u8>, Vec<(FrameHead, Range<usize>)>) {
+        (self.bytes, self.entries)
+    }
+
     /// The memory that it takes, in bytes.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
@@ -67,6 +72,43 @@ impl StreamFiles {
             })
         });
         cursor.transpose()
+    }
+
+    /// Walks the newest file: its entries' heads, with the bytes of those that track something and of the last one. `None` of
+    /// another one means that its bytes were not read.
+    ///
+    /// # Errors
+    /// It can't be read, or what was synced does not read as it was written.
+    pub fn walk_newest(&self, mut visit: impl FnMut(&FrameHead, Option<&[u8]>)) -> Result<(), StorageError> {
+        let Some(part) = self.parts().pop() else {
+            return Ok(());
+        };
+        let file = part.open(self.fs.as_ref(), Access::Read)?;
+        let end = part.extent().end;
+        let mut failed = None;
+        let reached = part.walk(file.as_ref(), HEADER as u64, end, false, |position, head| {
+            let is_last = position + head.frame_bytes() == end;
+            if !is_last && !head.tracks {
+                visit(head, None);
+                return true;
+            }
+            let mut bytes = vec![0; head.length as usize];
+            let read = part.io(
+                "read",
+                read_full_at(file.as_ref(), &mut bytes, position + HEAD as u64),
+            );
+            match read {
+                Ok(_) if head.fits(&bytes) => visit(head, Some(&bytes)),
+                Ok(_) => failed = Some(part.damaged(position, "an entry does not match its checksum")),
+                Err(error) => failed = Some(error),
+            }
+            failed.is_none()
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None if reached != end => Err(part.damaged(reached, "there is no entry")),
+            None => Ok(()),
+        }
     }
 
     /// Where the entry with this number begins, or the first later one. `None` if nothing is there at all; at the end if the
