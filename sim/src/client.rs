@@ -215,7 +215,7 @@ impl Client {
             window: 1 << 20,
             paused: false,
         };
-        match self.session.consume(CHANNEL, &name, settings) {
+        match self.session.consume(CHANNEL, &name, settings, None) {
             Ok(subscription) => {
                 ledger.did(Act::Consumed);
                 self.consumers.push(Consumer {

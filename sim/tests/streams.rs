@@ -367,7 +367,7 @@ impl World {
                     outlet: (),
                     from,
                     credit: 2,
-                    reply: (),
+                    reply: Some(()),
                 });
                 self.carry_out()?;
             }

@@ -106,11 +106,13 @@ pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut, Wait};
 pub use messages::carbon_copies::Copies;
 pub use messages::consume::{QueueRef, Subscription};
 pub use messages::publish::{Prepared, Publisher, Taken};
+pub use messages::streams::{NoStream, Stream, StreamNumbers, StreamPublisher, StreamWatch};
 pub use messages::unconfirmed::Unconfirmed;
 pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use options::{DISK_FREE_LIMIT, OpenError, Options, Reconciliation};
+pub use queues::streams::{ReadChunk, StreamReader};
 pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
@@ -126,7 +128,10 @@ pub use catalog::{
     PolicyKind, Queue as QueueView, QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost,
     View,
 };
-pub use catalog::{ConsumerArguments, Conversion, Locator, QueueDefaults};
+pub use catalog::{ConsumerArguments, Conversion, Locator, QueueDefaults, StreamArguments, StreamOffset};
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
+pub use model::chunk::Matcher;
 pub use model::{Overflow, QueueSettings};
+pub use queue::Answer as QueueAnswer;
+pub use queue::stream::Start as StreamStart;
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

@@ -12,6 +12,7 @@ pub(crate) mod policy_key;
 pub mod retry_delay;
 mod rule;
 pub mod settings;
+pub mod stream;
 pub(crate) mod table;
 
 use crate::exchange::Exchange;
@@ -20,7 +21,8 @@ use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
-use rule::{Rule, integer, number};
+use rule::{integer, number};
+use stream::StreamArguments;
 use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS, GROUP_SIZE};
 
 pub(crate) use table::DEAD_LETTER_EXCHANGE;
@@ -31,12 +33,14 @@ pub use settings::queue_settings;
 pub(crate) const QUEUE_TYPE: &str = "x-queue-type";
 
 /// What a consumer's arguments ask for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerArguments {
     /// `x-priority`: the highest is served first.
     pub priority: i64,
     /// `x-consumer-timeout`: how long a delivery may stay unacknowledged, in milliseconds; 0 for as long as it likes.
     pub timeout_ms: Option<u64>,
+    /// What is asked of a stream; `None` of a queue of another kind.
+    pub stream: Option<Box<StreamArguments>>,
 }
 
 /// Checks the arguments of a new queue.
@@ -88,10 +92,6 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
     {
         return Err((DEAD_LETTER_EXCHANGE, ArgumentFault::Type(value.type_name())));
     }
-    if let Some(value) = arguments.get(QUEUE_TYPE).filter(|_| !kind.is_here()) {
-        let complaint = Rule::Kind.check(value);
-        return complaint.map_err(|reason| (QUEUE_TYPE, ArgumentFault::Value(reason)));
-    }
     // Whatever the kind, it may be named.
     let is_own = |argument: &Argument| argument.name == QUEUE_TYPE || argument.kinds.contains(&kind);
     for argument in ARGUMENTS.iter().filter(|argument| is_own(argument)) {
@@ -108,6 +108,7 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
     let mut foreign = ARGUMENTS.iter().filter(|argument| !is_own(argument));
     match foreign.find(|argument| arguments.contains(argument.name)) {
         Some(argument) => Err((argument.name, ArgumentFault::Foreign(kind))),
+        None if kind == QueueKind::Stream => stream::check_sizes(arguments),
         None => Ok(()),
     }
 }
@@ -135,7 +136,10 @@ pub fn check_consumer(
     };
     // Quorum queues' in RabbitMQ 4.3.
     let timeout = |value: &Value| number(value, 0);
+    let stream = (kind == QueueKind::Stream).then(|| StreamArguments::read(arguments));
+    let stream = stream.transpose().map_err(|(name, fault)| refused(name, fault))?;
     Ok(ConsumerArguments {
+        stream: stream.map(Box::new),
         priority: read("x-priority", &integer)?.unwrap_or(0),
         timeout_ms: read("x-consumer-timeout", &timeout)?.map(i64::cast_unsigned),
     })
@@ -256,7 +260,18 @@ fn same_field(resource: &str, field: &str, received: bool, current: bool) -> Res
 }
 
 fn same_argument(resource: &str, name: &str, received: &Table, current: &Table) -> Result<(), Refusal> {
-    match inequivalent_arg(&resource, name, received.get(name), current.get(name)) {
+    let (received, current) = (received.get(name), current.get(name));
+    // Ages are compared as what they mean.
+    let ms = |value: &Value| {
+        let ms = value
+            .as_str()
+            .and_then(stream::age_ms)
+            .filter(|_| name == "x-max-age");
+        ms.map(|ms| Value::LongStr(ms.to_string().into_bytes().into()))
+    };
+    let (received_ms, current_ms) = (received.and_then(ms), current.and_then(ms));
+    let (received, current) = (received_ms.as_ref().or(received), current_ms.as_ref().or(current));
+    match inequivalent_arg(&resource, name, received, current) {
         Some(text) => Err(Refusal::Inequivalent { text }),
         None => Ok(()),
     }
@@ -270,7 +285,13 @@ mod tests {
     fn a_consumers_arguments_are_those_of_its_queues_kind() {
         let read = |kind, table: Table| check_consumer(kind, &table, "q", "/").map_err(|it| it.to_string());
         let classic = |table: Table| read(QueueKind::Classic, table);
-        let asked = |priority, timeout_ms| Ok(ConsumerArguments { priority, timeout_ms });
+        let asked = |priority, timeout_ms| {
+            Ok(ConsumerArguments {
+                priority,
+                timeout_ms,
+                stream: None,
+            })
+        };
         assert_eq!(classic(Table::new().with("x-anything", 1)), asked(0, None));
         assert_eq!(
             classic(Table::new().with("x-cancel-on-ha-failover", true)),
@@ -283,31 +304,22 @@ mod tests {
             timeout(-5).unwrap_err(),
             "invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {value_negative,-5}"
         );
-        for (name, _) in CONSUMER_ARGUMENTS {
+        for (name, kinds) in CONSUMER_ARGUMENTS {
             let said = || Table::new().with(*name, 5);
             let text = format!("invalid arg '{name}' for queue 'q' in vhost '/' of queue type ");
-            assert_eq!(classic(said()), Err(format!("{text}rabbit_classic_queue")));
-            assert_eq!(
-                read(QueueKind::Quorum, said()),
-                Err(format!("{text}rabbit_quorum_queue"))
-            );
-            assert_eq!(read(QueueKind::Stream, said()), asked(0, None));
+            for kind in [QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream] {
+                let foreign = format!("{text}{}", kind.module());
+                let is_foreign = read(kind, said()).is_err_and(|told| told == foreign);
+                assert_eq!(is_foreign, !kinds.contains(&kind), "{name}");
+            }
         }
+        let stream = read(QueueKind::Stream, Table::new().with("x-stream-offset", 5));
+        let offset = stream.map(|asked| asked.stream.map(|it| it.offset));
+        assert_eq!(offset, Ok(Some(stream::StreamOffset::Offset(5))));
         assert_eq!(
             classic(Table::new().with("x-priority", true)).unwrap_err(),
             "invalid arg 'x-priority' for queue 'q' in vhost '/': \"expected integer, got bool\""
         );
-    }
-
-    #[test]
-    fn a_kind_that_this_version_lacks_is_refused_before_all_else() {
-        let said = Table::new()
-            .with("x-max-priority", 5)
-            .with("x-queue-type", "stream");
-        let text =
-            "invalid arg 'x-queue-type' for queue 'q' in vhost '/': \"unsupported queue type 'stream'\"";
-        let refused = check_queue(kind_of(&said), &said, "q", "/").unwrap_err();
-        assert_eq!(refused.to_string(), text);
     }
 
     #[test]

@@ -68,8 +68,9 @@ const ROWS: &[Row] = &[
         name: Some("stream"),
         module: "rabbit_stream_queue",
         apply_to: Some("streams"),
-        is_here: false,
-        is_replicated: true,
+        is_here: true,
+        // Not yet: a stream is on the node where it was declared.
+        is_replicated: false,
         is_lasting: true,
     },
     Row {

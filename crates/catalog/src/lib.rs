@@ -53,6 +53,7 @@ pub mod vhost;
 pub mod view;
 
 pub use arguments::placing::Locator;
+pub use arguments::stream::{StreamArguments, StreamOffset};
 pub use arguments::{ConsumerArguments, check_consumer, kind_of};
 pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;

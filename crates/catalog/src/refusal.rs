@@ -131,6 +131,15 @@ pub enum Refusal {
         vhost: String,
         kind: QueueKind,
     },
+    /// Streams cannot do what was asked for.
+    NotForStreams {
+        /// What, up to the name of the queue.
+        what: &'static str,
+        queue: String,
+        vhost: String,
+    },
+    /// Who consumes from a stream must say how many messages at a time.
+    NoPrefetch { queue: String, vhost: String },
     /// The client must name queues of this kind.
     UnnamedQueue { kind: QueueKind },
     /// No such exchange type.
@@ -212,12 +221,14 @@ impl Refusal {
             | Self::DefaultExchange
             | Self::SystemExchange { .. }
             | Self::ExclusiveUse { .. } => RefusalKind::AccessRefused,
+            Self::NotForStreams { .. } => RefusalKind::NotImplemented,
             Self::ResourceLocked { .. } | Self::GetBesideActive { .. } => RefusalKind::ResourceLocked,
             Self::QueueElsewhere { .. }
             | Self::Inequivalent { .. }
             | Self::InvalidArgument(_)
             | Self::InvalidProperty { .. }
             | Self::NotConvertible { .. }
+            | Self::NoPrefetch { .. }
             | Self::UnnamedQueue { .. }
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
@@ -311,6 +322,13 @@ impl fmt::Display for Refusal {
                 "cannot obtain access to locked queue '{queue}' in vhost '{vhost}'. basic.get operations are not supported by \
                  <<\"{}\">> queues with single active consumer",
                 kind.name()
+            ),
+            Self::NotForStreams { what, queue, vhost } => {
+                write!(f, "{what} queue '{queue}' in vhost '{vhost}'")
+            }
+            Self::NoPrefetch { queue, vhost } => write!(
+                f,
+                "consumer prefetch count is not set for stream queue '{queue}' in vhost '{vhost}'"
             ),
             Self::UnnamedQueue { kind } => write!(
                 f,

@@ -91,7 +91,7 @@ impl LinesConnection {
                     window: 64 * 1024,
                     paused: false,
                 };
-                let subscription = open.session.consume(CHANNEL, queue, settings).unwrap();
+                let subscription = open.session.consume(CHANNEL, queue, settings, None).unwrap();
                 open.subscriptions.push(subscription);
             }
             _ => panic!("{line}"),

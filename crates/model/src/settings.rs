@@ -28,6 +28,12 @@ pub struct QueueSettings {
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.
     pub max_length_bytes: Option<u64>,
+    /// `x-max-age`: segments of a stream go whose last chunk is older, in milliseconds.
+    pub max_age_ms: Option<u64>,
+    /// `x-stream-max-segment-size-bytes`: a segment of a stream is closed once it has so many.
+    pub segment_bytes: Option<u64>,
+    /// `x-stream-filter-size-bytes`: how large the filter of a stream's chunks is, in bytes.
+    pub filter_bytes: Option<u8>,
     /// `x-overflow`: what happens at these limits.
     pub overflow: Overflow,
     /// `x-message-ttl`: how long messages may be ready, in milliseconds.

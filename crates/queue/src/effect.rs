@@ -39,6 +39,14 @@ pub enum Effect<E: Ends> {
     CancelConsumer { outlet: E::Outlet, consumer: ConsumerId },
     /// An order of the message store.
     Store(store::Effect),
+    /// Tell the reader of a stream that there is something to read.
+    Readable { outlet: E::Outlet, consumer: ConsumerId },
+    /// Tell the reader of a stream that it is its group's active one, or is it no longer.
+    Active {
+        outlet: E::Outlet,
+        consumer: ConsumerId,
+        active: bool,
+    },
     /// Have the queue deleted: its last consumer is gone and it was declared auto-delete, or nobody used it for as long
     /// as it was told to wait.
     DeleteQueue,
@@ -113,6 +121,8 @@ pub enum Answer {
     /// What the node sent was taken or refused below this number; of what it asked for these were refused. 0 if there are
     /// too many senders for another one.
     Recalled { below: u64, refused: Ranges },
+    /// A number that a stream keeps under a reference, or where a reader begins; `None` if there is none.
+    Number(Option<u64>),
     /// So many ready messages were dropped.
     Purged(u64),
     /// The queue may be deleted; so many ready messages go with it.

@@ -1,6 +1,7 @@
 //! What may be asked of a queue, of whatever kind. Imperative.
 
 use crate::store;
+use crate::stream::StreamRequest;
 use model::{Block, ConsumerId, Incarnation, QueueSettings, Ranges};
 use std::sync::Arc;
 
@@ -152,6 +153,8 @@ pub enum Request<E: Ends> {
     GiveUp { seqs: Ranges },
     /// Something is asked of the message store, or an order of it was carried out.
     Store(store::Request),
+    /// What only streams are asked; no other kind is. It is boxed for the same reason as the settings above.
+    Stream(Box<StreamRequest<E>>),
 }
 
 /// Where a block comes from. Each incarnation of a node numbers what it sends to a queue, from 1 and without gaps.

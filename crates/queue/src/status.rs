@@ -32,6 +32,8 @@ pub struct Status {
     pub next_seq: Seq,
     /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
     pub oldest_ms: u64,
+    /// What is consumed stays (streams): nobody waits for consumers.
+    pub keeps: bool,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,
 }

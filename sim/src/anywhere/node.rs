@@ -236,7 +236,7 @@ impl Node {
             window: 1 << 16,
             paused: false,
         };
-        let consume = || self.session.consume(CHANNEL, QUEUE, settings);
+        let consume = || self.session.consume(CHANNEL, QUEUE, settings, None);
         // A queue that cannot be reached is none.
         if let Some(Ok(subscription)) = until_power_cut(consume) {
             let consumer = subscription.consumer();

@@ -153,6 +153,7 @@ impl Broker {
         self.take_closers().into_iter().for_each(|close| close());
         self.caches().write(true);
         let node = self.node();
+        node.streams.stop();
         node.pager.stop();
         if let Err(error) = node.log.close() {
             tracing::error!(area = "log", "the log could not be closed cleanly: {error}");

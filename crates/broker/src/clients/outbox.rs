@@ -66,6 +66,17 @@ pub enum Event {
         channel: ChannelId,
         consumer: ConsumerId,
     },
+    /// There is something for somebody who reads a stream.
+    Readable {
+        channel: ChannelId,
+        consumer: ConsumerId,
+    },
+    /// One of several who may read a stream is the one that does, or is no longer.
+    Active {
+        channel: ChannelId,
+        consumer: ConsumerId,
+        active: bool,
+    },
     /// An alarm was raised (with its reason) or the last one was cleared.
     Alarm(Option<AlarmReason>),
     /// The broker closes the connection.

@@ -10,6 +10,7 @@ use super::start::{Found, Identity, NotOpened};
 use super::starting::read_together;
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
+use crate::node::streams::StreamFolder;
 use crate::node::{LogEvents, LogFollower, Node};
 use crate::options::OpenError;
 use cluster::{Damage, GroupId, Groups, NodeId, Settings};
@@ -72,7 +73,8 @@ pub fn open(
         segments: segments.clone(),
     };
     let pager = Pager::start(files).map_err(OpenError::Thread)?;
-    let node = Node::new(world, log, segments, pager);
+    let streams = StreamFolder::new(world.clone(), dir.join("streams"));
+    let node = Node::new(world, log, segments, pager, streams);
     events.belong_to(&node);
     let groups = NodeGroups::new(node.clone(), Groups::new(id, incarnation, settings), links);
     let follower: Arc<dyn LogFollower> = groups.clone();

@@ -7,8 +7,10 @@ use crate::node::ends::{Ends, Outlet, Reply};
 use crate::queues::{Handle, Queue};
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
-use catalog::{QueueKind, Refusal};
-use model::{ConsumerId, Ranges};
+use catalog::{QueueKind, Refusal, StreamArguments, StreamOffset};
+use model::chunk::Matcher;
+use model::{ConsumerId, Ranges, Timestamp};
+use queue::stream::{Start, StreamRequest};
 use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::sync::Arc;
 
@@ -206,6 +208,26 @@ impl Drop for Subscription {
     }
 }
 
+/// Where a stream is begun with that is asked for like this.
+fn start(offset: StreamOffset, now: Timestamp) -> Start {
+    match offset {
+        StreamOffset::First => Start::First,
+        StreamOffset::Last => Start::Last,
+        StreamOffset::Next => Start::Next,
+        StreamOffset::Offset(offset) => Start::Offset(offset),
+        StreamOffset::Time(ms) => Start::Time(ms),
+        StreamOffset::Ago(ms) => Start::Time(now.0.saturating_sub(ms)),
+    }
+}
+
+fn not_for_streams(what: &'static str, queue: &QueueRef) -> Refusal {
+    Refusal::NotForStreams {
+        what,
+        queue: queue.name().to_owned(),
+        vhost: queue.queue.vhost().to_string(),
+    }
+}
+
 impl Session {
     /// A channel that has so many consumers may have one more.
     ///
@@ -218,14 +240,19 @@ impl Session {
     /// Starts a consumer: it is one if [`Session::consuming`] says so of the answer to its question.
     ///
     /// # Errors
-    /// No such queue, no read permission, or another connection's exclusive queue.
+    /// No such queue, no read permission, or another connection's exclusive queue; or what streams refuse, for which `stream` says
+    /// what was asked of one.
     pub fn consume(
         &self,
         channel: ChannelId,
         queue: &str,
         mut settings: ConsumerSettings,
+        stream: Option<&StreamArguments>,
     ) -> Result<Subscription, Refusal> {
         let queue = self.queue_to_consume(channel, queue)?;
+        if queue.kind == QueueKind::Stream {
+            self.permit_stream_consumer(&queue, settings)?;
+        }
         settings.exclusive &= queue.kind.has_exclusive_consumers();
         let consumer = ConsumerId(self.broker().node().number());
         let reply = self.reply(channel, false);
@@ -235,11 +262,22 @@ impl Session {
             channel,
             no_ack: settings.no_ack,
         };
-        let request = Request::Consume {
-            consumer,
-            outlet: outlet.clone(),
-            settings,
-            reply,
+        let outlet_there = outlet.clone();
+        let request = match stream.filter(|_| queue.kind == QueueKind::Stream) {
+            None => Request::Consume {
+                consumer,
+                outlet: outlet_there,
+                settings,
+                reply,
+            },
+            Some(asked) => Request::Stream(Box::new(StreamRequest::Consume {
+                consumer,
+                outlet: outlet_there,
+                settings,
+                from: start(asked.offset, self.broker().node().now()),
+                filter: Matcher::new(asked.filter.iter().cloned(), asked.unfiltered),
+                reply,
+            })),
         };
         queue.queue.ask(question, request);
         Ok(Subscription {
@@ -251,6 +289,22 @@ impl Session {
             node: self.broker().node().clone(),
             shown: None,
         })
+    }
+
+    /// What RabbitMQ asks of those who consume from a stream, in its order; and the stream must be on this node.
+    fn permit_stream_consumer(&self, queue: &QueueRef, settings: ConsumerSettings) -> Result<(), Refusal> {
+        let (name, vhost) = (queue.name().to_owned(), self.vhost().to_owned());
+        if settings.prefetch == 0 {
+            return Err(Refusal::NoPrefetch { queue: name, vhost });
+        }
+        if settings.no_ack {
+            let what = "automatic acknowledgement not supported by stream";
+            return Err(not_for_streams(what, queue));
+        }
+        match queue.queue.here() {
+            Some(_) => Ok(()),
+            None => Err(self.not_here(&queue.queue)),
+        }
     }
 
     /// What the answer to [`Session::consume`] means.
@@ -298,6 +352,12 @@ impl Session {
         no_ack: bool,
     ) -> Result<(QueueRef, Question), Refusal> {
         let queue = self.queue_to_consume(channel, queue)?;
+        if queue.kind == QueueKind::Stream {
+            return Err(not_for_streams(
+                "basic.get not supported by stream queues",
+                &queue,
+            ));
+        }
         if queue.single_active && !queue.kind.gives_beside_active() {
             return Err(Refusal::GetBesideActive {
                 queue: queue.name().into(),
@@ -329,6 +389,13 @@ impl Session {
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<Question, Refusal> {
         let handle = self.queue_of_step(channel, queue)?;
+        if handle.kind() == QueueKind::Stream {
+            return Err(Refusal::NotForStreams {
+                what: "queue.purge not supported by stream queues",
+                queue: queue.into(),
+                vhost: self.vhost().into(),
+            });
+        }
         let reply = self.reply(channel, false);
         let question = reply.question;
         handle.ask(question, Request::Purge { reply });

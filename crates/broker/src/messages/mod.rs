@@ -6,5 +6,6 @@ pub mod consume;
 pub mod dead_letters;
 pub mod own_exchanges;
 pub mod publish;
+pub mod streams;
 pub mod unconfirmed;
 pub mod x_death;

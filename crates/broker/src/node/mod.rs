@@ -9,6 +9,7 @@ pub mod pager;
 pub mod paging;
 pub mod promise;
 pub mod replayed;
+pub mod streams;
 pub mod timers;
 
 use crate::clients::pressure::{Pressure, Reason, Release};
@@ -26,6 +27,7 @@ use std::sync::{
 };
 use std::time::Duration;
 use storage::{Callbacks, JournalId, Position, Segments, SetAside, StorageError, World};
+use streams::StreamFolder;
 use timers::Timers;
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
@@ -45,6 +47,8 @@ pub struct Node {
     pub segments: Arc<Segments>,
     /// The threads that read and write segments.
     pub pager: Pager,
+    /// The files of streams.
+    pub streams: StreamFolder,
     /// The thread that turns queues with something due.
     pub timers: Timers,
     /// For whoever watches queues: those that were turned.
@@ -70,11 +74,18 @@ pub struct Node {
 
 impl Node {
     /// A node around an opened log and segments.
-    pub fn new(world: Arc<dyn World>, log: Arc<NodeLog>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
+    pub fn new(
+        world: Arc<dyn World>,
+        log: Arc<NodeLog>,
+        segments: Arc<Segments>,
+        pager: Pager,
+        streams: StreamFolder,
+    ) -> Arc<Self> {
         Arc::new(Self {
             log,
             segments,
             pager,
+            streams,
             started: world.elapsed(),
             time: Arc::new(Clock::start(world.clone())),
             run: world.wall_ms(),

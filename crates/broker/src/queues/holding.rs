@@ -76,7 +76,7 @@ impl Holding {
     /// branches and no look at the clock.
     pub fn look(&self, status: &Status, now: impl FnOnce() -> Micros, released: &mut Vec<Arc<Release>>) {
         let full = status.memory >= PRESSURE_BYTES;
-        let standing = status.ready > 0 && status.consumers > 0;
+        let standing = status.ready > 0 && status.consumers > 0 && !status.keeps;
         if !full && !standing && !self.watched.load(Ordering::Relaxed) {
             return;
         }

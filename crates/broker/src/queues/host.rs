@@ -1,10 +1,12 @@
 //! What a queue needs of its host, whatever the kind of its machine: chosen once for a queue, and called for batches of messages.
 
-use super::QueueJournal;
+use super::streams::StreamLog;
+use super::{Queue, QueueJournal};
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use model::{Journaled, Timestamp};
 use queue::{Effect, HandOver, Inspect, OwnConsumer, QueueMachine, Request, Status};
+use std::sync::Arc;
 use storage::JournalId;
 
 /// The host of a queue's machine.
@@ -32,6 +34,14 @@ pub trait QueueHost: Send {
 
     /// The host itself, if this is one around it that has given up what it was for.
     fn plain(self: Box<Self>) -> Box<dyn QueueHost>;
+
+    /// What it waits for may come on other threads, and is to turn this queue.
+    fn belongs_to(&self, _: &Arc<Queue>) {}
+
+    /// What it shares with its readers, if it is a stream whose files could be opened.
+    fn stream_log(&self) -> Option<&Arc<StreamLog>> {
+        None
+    }
 
     /// It was handed over, for good: what waited for that goes on elsewhere.
     fn handed_over(&mut self) {}

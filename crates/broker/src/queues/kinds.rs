@@ -6,6 +6,8 @@
 use super::QueueJournal;
 use super::host::QueueHost;
 use super::replay::{ReplayedQueue, Replaying};
+use super::streams::OfFiles;
+use crate::node::Node;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
 use catalog::QueueKind;
@@ -23,6 +25,16 @@ pub trait QueueType: Sync {
 
     /// A new queue.
     fn start(&self, settings: QueueSettings, journal: QueueJournal) -> Box<dyn QueueHost>;
+
+    /// A queue that keeps its messages in files of its own, new or as they are; `None` if they are in a journal.
+    fn open(
+        &self,
+        _known: &catalog::Queue,
+        _settings: &QueueSettings,
+        _node: &Arc<Node>,
+    ) -> Option<Box<dyn QueueHost>> {
+        None
+    }
 
     /// A queue whose journal is about to be replayed.
     fn replay(&self, settings: QueueSettings) -> Box<dyn Replaying>;
@@ -75,6 +87,7 @@ const KINDS: &[(QueueKind, &'static dyn QueueType)] = &[
     (QueueKind::Classic, &CLASSIC),
     // Of one node alone the majority is its disk; a queue that several have is turned by their group.
     (QueueKind::Quorum, &CLASSIC),
+    (QueueKind::Stream, &OfFiles),
     (QueueKind::Delayed, &CLASSIC),
     (QueueKind::Deduplication, &CLASSIC),
     #[cfg(any(test, feature = "second-kind"))]

@@ -8,6 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
+use super::streams::StreamLog;
 use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
@@ -167,6 +168,7 @@ impl Queue {
             events,
         });
         let host = queue.lock();
+        host.belongs_to(&queue);
         queue.publish_status(host.inspect(), &host.turned(), &mut Vec::new());
         drop(host);
         queue
@@ -180,6 +182,11 @@ impl Queue {
     /// It was converted to this kind.
     pub(crate) fn becomes(&self, kind: QueueKind) {
         self.kind.store(kind.number(), Ordering::Relaxed);
+    }
+
+    /// What it shares with its readers, if it is a stream whose files could be opened. Waits for the thread that turns it, if any.
+    pub(crate) fn stream_log(&self) -> Option<Arc<StreamLog>> {
+        self.lock().stream_log().cloned()
     }
 
     /// From now on the member of a group turns it.

@@ -16,6 +16,7 @@ mod remote;
 mod replay;
 mod replica;
 mod status;
+pub mod streams;
 mod throttle;
 mod work;
 

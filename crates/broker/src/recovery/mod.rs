@@ -13,6 +13,7 @@ use crate::groups::membership::{Clustered, Stage};
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles, segment_owner, stored_place};
 use crate::node::replayed::Replayed;
+use crate::node::streams::StreamFolder;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::queues::{JournalOf, Queue, QueueEvents, Registry, queue_type};
@@ -68,6 +69,7 @@ pub fn recover(
         log,
         segments,
         Pager::start(files).map_err(OpenError::Thread)?,
+        StreamFolder::new(options.world.clone(), options.data_dir.join("streams")),
     );
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
@@ -120,6 +122,7 @@ pub fn recover(
     restore_queues(&topology, &queues, (replayed, &mut copies), &node).map_err(OpenError::Storage)?;
     replicas::restore(&topology, copies);
     sweep(&node, options);
+    node.streams.warn_of_unknown(|id| queues.get(id).is_some());
     let recovered = Recovered {
         node,
         log_events,

@@ -139,6 +139,7 @@ impl Topology {
         settings: QueueSettings,
         replayed: Option<Box<dyn QueueHost>>,
     ) -> Arc<Queue> {
+        let replayed = made.open(known, &settings, &self.node).or(replayed);
         let is_new = replayed.is_none();
         let new = || made.start(settings.clone(), self.new_journal(known, made));
         let queue = Queue::new(

@@ -1,6 +1,7 @@
 //! What a policy may say under a key, and RabbitMQ's words for a value that is not that.
 
 use super::retry_delay::retry_delay;
+use super::stream::age_ms;
 use model::table::Value;
 
 /// What a key's value must be.
@@ -19,6 +20,10 @@ pub(crate) enum KeyRule {
     Version,
     /// See [`retry_delay`].
     Retry,
+    /// See [`age_ms`].
+    Age,
+    /// A whole number between these two.
+    Between(i64, i64),
     /// Nothing is asked: it is looked at elsewhere.
     Anything,
 }
@@ -60,6 +65,10 @@ impl KeyRule {
             Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
             Self::Version => matches!(value.as_integer(), Some(1 | 2)),
             Self::Retry => retry_delay(value).is_ok(),
+            Self::Age => value.as_str().and_then(age_ms).is_some(),
+            Self::Between(least, most) => value
+                .as_integer()
+                .is_some_and(|it| (*least..=*most).contains(&it)),
             Self::Anything => true,
         }
     }

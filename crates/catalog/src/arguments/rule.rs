@@ -1,6 +1,7 @@
 //! What a value must be, and RabbitMQ's words for one that is not.
 
 use super::retry_delay::retry_delay;
+use super::stream::age_ms;
 use crate::kinds::QueueKind;
 use model::table::Value;
 
@@ -28,8 +29,8 @@ pub(super) enum Rule {
     Name,
     /// True or false.
     Bool,
-    /// Nothing is asked: no kind that this version has takes it.
-    Unasked,
+    /// See [`age_ms`].
+    Age,
 }
 
 /// How RabbitMQ complains about a word.
@@ -62,7 +63,10 @@ impl Rule {
                     false => Err(format!("\"unsupported queue type '{named}'\"")),
                 }
             }
-            Self::Unasked => Ok(()),
+            Self::Age => {
+                let named = text(value)?;
+                age_ms(named).map(drop).ok_or_else(|| "invalid_max_age".into())
+            }
             Self::AtMost(most) => match number(value, 0)? {
                 it if it > *most => Err(format!("{{max_value_exceeded,{it}}}")),
                 _ => Ok(()),

@@ -164,6 +164,13 @@ impl<'a> Said<'a> {
         least.map(|it| it.min(most))
     }
 
+    /// The policy's number, or else the argument's, and at most `most`.
+    pub(super) fn ruled(&self, most: u64) -> Option<u64> {
+        let number = |value: &Value| u64::try_from(value.as_integer()?).ok();
+        let ruled = self.both().filter_map(number).last();
+        ruled.map(|it| it.min(most))
+    }
+
     /// The lower limit; a negative one is none.
     pub(super) fn limit(&self) -> Option<i64> {
         self.both().filter_map(Value::as_integer).reduce(lower_limit)

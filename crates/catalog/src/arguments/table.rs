@@ -4,6 +4,7 @@ use super::policy_key::{KeyRule, PolicyKey, bound, key};
 use super::retry_delay::{delayed_retry, retry_delay};
 use super::rule::{Complaint, Rule};
 use super::settings::Said;
+use super::stream::{SEGMENT_MOST, age_ms};
 use crate::kinds::QueueKind;
 use model::{DeadLetterTo, DeliveryLimit, LONGEST_MS, Overflow, QueueSettings, Sorting};
 use std::sync::Arc;
@@ -61,11 +62,6 @@ impl Argument {
             ..self
         }
     }
-
-    /// True if this version has a kind that takes it.
-    pub(crate) fn is_here(&self) -> bool {
-        self.kinds.iter().any(|kind| kind.is_here())
-    }
 }
 
 /// One that declarations must repeat.
@@ -86,14 +82,6 @@ const fn free(name: &'static str, rule: Rule, kinds: &'static [QueueKind]) -> Ar
         policy: None,
         beside: None,
         sets: None,
-    }
-}
-
-/// One that no kind of this version takes. Policies have it under a key of this name.
-const fn later(name: &'static str, kinds: &'static [QueueKind], policy: Option<&'static str>) -> Argument {
-    match policy {
-        Some(name_there) => free(name, Rule::Unasked, kinds).policy(key(name_there, KeyRule::Anything, "")),
-        None => free(name, Rule::Unasked, kinds),
     }
 }
 
@@ -189,7 +177,16 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
             KeyRule::From(0),
             "maximum length in bytes",
         ))
-        .sets(|settings, said| settings.max_length_bytes = said.least(u64::MAX)),
+        .sets(|settings, said| {
+            // Of streams the policy counts, as with the rest of what is said of them.
+            let is_stream = said.kind == Stream;
+            let most = u64::MAX;
+            settings.max_length_bytes = if is_stream {
+                said.ruled(most)
+            } else {
+                said.least(most)
+            };
+        }),
     // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
     argument("x-max-in-memory-length", Rule::Number(0), QUEUES).policy(bound(
         "max-in-memory-length",
@@ -303,18 +300,30 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         KeyRule::From(1),
         "delayed retry maximum delay. Must be a positive integer",
     )),
-    later("x-max-age", STREAM, Some("max-age")),
-    later(
-        "x-stream-max-segment-size-bytes",
-        STREAM,
-        Some("stream-max-segment-size-bytes"),
-    ),
-    later(
-        "x-stream-filter-size-bytes",
-        STREAM,
-        Some("stream-filter-size-bytes"),
-    ),
-    later("x-initial-cluster-size", STREAM, Some("initial-cluster-size")),
+    // Of streams the policy counts, whatever the argument says.
+    argument("x-max-age", Rule::Age, STREAM)
+        .policy(key("max-age", KeyRule::Age, "max-age"))
+        .sets(|settings, said| settings.max_age_ms = said.ruled_text().and_then(age_ms)),
+    argument("x-stream-max-segment-size-bytes", Rule::Number(0), STREAM)
+        .policy(key(
+            "stream-max-segment-size-bytes",
+            KeyRule::From(0),
+            "stream max segment size",
+        ))
+        .sets(|settings, said| settings.segment_bytes = said.ruled(SEGMENT_MOST as u64)),
+    argument("x-stream-filter-size-bytes", Rule::Number(0), STREAM)
+        .policy(key(
+            "stream-filter-size-bytes",
+            KeyRule::Between(16, 255),
+            "stream filter size",
+        ))
+        .sets(|settings, said| settings.filter_bytes = said.ruled(255).map(|it| it as u8)),
+    // As many as there are, if there are fewer; one for now.
+    argument("x-initial-cluster-size", Rule::Number(1), STREAM).policy(key(
+        "initial-cluster-size",
+        KeyRule::From(1),
+        "initial cluster size",
+    )),
     argument(
         LEADER_LOCATOR.0,
         Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
@@ -334,6 +343,8 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
 
 /// What consumers may say to queues of some kinds only. Of the rest RabbitMQ ignores what it does not know.
 pub(super) const CONSUMER_ARGUMENTS: &[(&str, &[QueueKind])] = &[
+    ("x-priority", QUEUES),
+    ("x-consumer-timeout", QUEUES),
     ("x-stream-offset", STREAM),
     ("x-stream-filter", STREAM),
     ("x-stream-match-unfiltered", STREAM),

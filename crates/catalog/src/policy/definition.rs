@@ -19,11 +19,9 @@ const KEYS: &[PolicyKey] = &[
     key("ha-promote-on-failure", KeyRule::Anything, ""),
 ];
 
-/// The keys of kinds of queue that this version has, or of those that it hasn't.
-fn keys_of_arguments(here: bool) -> impl Iterator<Item = &'static PolicyKey> {
-    let arguments = ARGUMENTS
-        .iter()
-        .filter(move |argument| argument.is_here() == here);
+/// The keys that say the same as arguments.
+fn keys_of_arguments() -> impl Iterator<Item = &'static PolicyKey> {
+    let arguments = ARGUMENTS.iter();
     arguments.filter_map(|argument| argument.policy.as_ref())
 }
 
@@ -35,7 +33,7 @@ pub fn is_for_clusters(key: &[u8]) -> bool {
 /// Checks a definition; returns it by rising key.
 ///
 /// # Errors
-/// [`Refusal::InvalidPolicy`] with RabbitMQ's text, or with the reason why a key of RabbitMQ's has no place yet.
+/// [`Refusal::InvalidPolicy`] with RabbitMQ's text.
 pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
     let wrong = |text: String| Err(Refusal::InvalidPolicy { text });
     if definition.is_empty() {
@@ -43,11 +41,10 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
     }
     let definition = definition.sorted();
     let known = |name: &[u8]| {
-        let mut keys = KEYS.iter().chain(keys_of_arguments(true));
+        let mut keys = KEYS.iter().chain(keys_of_arguments());
         keys.find(|key| key.name.as_bytes() == name && (key.operators || kind == PolicyKind::User))
     };
-    let is_later = |name: &[u8]| keys_of_arguments(false).any(|key| key.name.as_bytes() == name);
-    let strange = |name: &[u8]| known(name).is_none() && name != b"queue-master-locator" && !is_later(name);
+    let strange = |name: &[u8]| known(name).is_none() && name != b"queue-master-locator";
     let unknown: Vec<String> = definition
         .iter()
         .filter(|(name, _)| strange(name))
@@ -65,12 +62,6 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
                 return wrong(format!("{} is not a valid {}", term(value), key.wanted));
             }
             Some(_) => {}
-            None if is_later(name) => {
-                let name = String::from_utf8_lossy(name);
-                return wrong(format!(
-                    "{name} is a setting of streams, which are not part of this version"
-                ));
-            }
             // Of RabbitMQ 3, without effect; 4.3 permits it no more.
             None if mirrors::is_locator(value) => {}
             None => return wrong(format!("{} invalid queue-master-locator value", term(value))),
@@ -120,7 +111,7 @@ fn lower(name: &[u8], value: &Value, bound: &Value) -> Value {
     let (Some(a), Some(b)) = (value.as_integer(), bound.as_integer()) else {
         return bound.clone();
     };
-    let mut keys = keys_of_arguments(true);
+    let mut keys = keys_of_arguments();
     match keys.find(|key| key.name.as_bytes() == name).map(|key| &key.rule) {
         Some(KeyRule::Version) => bound.clone(),
         Some(KeyRule::AtLeast(_)) => a.max(b).into(),
@@ -186,8 +177,11 @@ mod tests {
             format!("{begin}[{{<<\"queue-mode\">>,<<\"lazy\">>}}] are not recognised policy settings\n")
         );
         assert!(check(not_theirs, user).is_ok());
-        let later = said(Table::new().with("max-age", "1D"), user);
-        assert!(later.contains("max-age is a setting of streams"), "{later}");
+        assert!(check(Table::new().with("max-age", "1D"), user).is_ok());
+        assert_eq!(
+            said(Table::new().with("max-age", "soon"), user),
+            format!("{begin}<<\"soon\">> is not a valid max-age\n")
+        );
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum ArgumentFault {
     Value(String),
     /// Its type is one that RabbitMQ refuses before it looks at arguments one by one.
     Type(&'static str),
+    /// Its value is impossible, and RabbitMQ says so in these words alone.
+    Words(String),
     /// It belongs to queues of other kinds than this one.
     Foreign(QueueKind),
 }
@@ -44,6 +46,7 @@ impl fmt::Display for InvalidArgument {
                 f,
                 "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}': {reason}"
             ),
+            ArgumentFault::Words(words) => f.write_str(words),
             ArgumentFault::Type(given) => write!(
                 f,
                 "invalid type '{given}' for arg '{argument}' in {kind} '{name}' in vhost '{vhost}'"

@@ -174,7 +174,7 @@ impl<E: Ends> Machine for Classic<E> {
             Request::Retire => self.retire(outcome),
             Request::Configure { settings } => self.configure(*settings, now, outcome),
             Request::Use { reply } => self.declared(reply, now, outcome),
-            Request::Wake => {}
+            Request::Wake | Request::Stream(_) => {}
             Request::FinishDeadLetters {
                 ticket,
                 unread,

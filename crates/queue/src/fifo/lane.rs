@@ -88,6 +88,7 @@ impl Lane {
         let unacked =
             sums.live - self.dispatch.ready - self.dispatch.leaving.count() + self.dispatch.taken.count();
         Status {
+            keeps: false,
             ready: self.dispatch.ready,
             unacked,
             unacked_bytes: match unacked {

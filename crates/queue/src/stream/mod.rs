@@ -6,19 +6,22 @@
 //! replicated and read. It never has a message in memory longer than until the end of a turn: reading is the host's, who is told
 //! from where to where.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`readers`], [`groups`], [`segments`].
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`readers`], [`groups`], [`segments`], `subscriber` (consumers
+//! that take messages instead of chunks).
 
 pub mod groups;
 mod publish;
 pub mod readers;
 pub mod record;
 pub mod segments;
+mod subscriber;
 #[cfg(test)]
 mod tests;
 
 pub use readers::From;
 pub use record::Record;
 pub use segments::Segment;
+pub use subscriber::{Start, StreamRequest, Subscriber};
 
 use crate::Ends;
 use groups::Groups;
@@ -80,13 +83,13 @@ pub enum Request<E: Ends> {
     Sequence { reference: Arc<[u8]>, reply: E::Reply },
     /// The offset of this consumer? Answered in the same way.
     Offset { reference: Arc<[u8]>, reply: E::Reply },
-    /// Add a reader, which may be sent so many chunks. Answered with [`Answer::Number`]: the offset where it begins.
+    /// Add a reader, which may be sent so many chunks. Whoever asks is answered with [`Answer::Number`]: the offset where it begins.
     Attach {
         reader: ConsumerId,
         outlet: E::Outlet,
         from: From,
         credit: u32,
-        reply: E::Reply,
+        reply: Option<E::Reply>,
     },
     /// It may be sent so many chunks more.
     Credit { reader: ConsumerId, chunks: u32 },
@@ -98,6 +101,8 @@ pub enum Request<E: Ends> {
     },
     /// It reads no more. It leaves its group, too.
     Detach { reader: ConsumerId },
+    /// It reads nothing, and is told when the stream is gone.
+    Watch { reader: ConsumerId, outlet: E::Outlet },
     /// It belongs to this group, of which one at a time is active. `partition` is the stream's place among those of a super
     /// stream, over which the active ones are spread.
     Join {
@@ -220,6 +225,15 @@ impl<E: Ends> Stream<E> {
         self.epoch = epoch.max(self.epoch + 1);
     }
 
+    /// The newest segment goes on with a chunk that tracks nothing, of which only this is known. Not the last one: that is to be
+    /// applied as it is.
+    pub fn pass_over(&mut self, next: u64, bytes: u64, at: Timestamp) {
+        self.next_offset = next;
+        self.last_time = self.last_time.max(at);
+        self.segments.grow(next, bytes, self.last_time);
+        self.readers.commit(next, &mut Vec::new());
+    }
+
     /// What is tracked, as far as it is on record.
     pub fn tracking(&self) -> &Tracking {
         &self.tracking
@@ -301,9 +315,12 @@ impl<E: Ends> Stream<E> {
                 reply,
             } => {
                 let at = self.attach(reader, outlet, from, credit);
-                self.question(reply, Some(at), &mut outcome.effects);
+                if let Some(reply) = reply {
+                    self.question(reply, Some(at), &mut outcome.effects);
+                }
                 self.readers.go_on(reader, &mut outcome.effects);
             }
+            Request::Watch { reader, outlet } => self.readers.watch(reader, outlet),
             Request::Credit { reader, chunks } => {
                 self.readers.credit(reader, chunks);
                 self.readers.go_on(reader, &mut outcome.effects);

@@ -52,8 +52,8 @@ impl<E: Ends> Draft<E> {
 }
 
 impl<E: Ends> Stream<E> {
-    /// The last number of this publisher, with what came in this turn.
-    pub(super) fn sequence(&self, reference: &[u8]) -> Option<u64> {
+    /// The last number of this publisher, with what came in this turn; `None` if there is none.
+    pub fn sequence(&self, reference: &[u8]) -> Option<u64> {
         let drafted = self.draft.sequences.get(reference).copied();
         drafted.or_else(|| self.tracking.sequence(reference))
     }
@@ -176,7 +176,8 @@ impl<E: Ends> Stream<E> {
                 reply,
                 ..
             } => {
-                outcome.effects.push(Effect::Reply(reply, super::Answer::Unknown));
+                let answer = |reply| Effect::Reply(reply, super::Answer::Unknown);
+                outcome.effects.extend(reply.map(answer));
                 outcome.effects.push(Effect::Gone { reader, outlet });
             }
             _ => {}

@@ -18,6 +18,9 @@ pub enum From {
     Offset(u64),
 }
 
+/// Where those stand that read nothing: behind everything, so they hold up nothing either.
+const NOWHERE: u64 = u64::MAX;
+
 struct Reader<O> {
     outlet: O,
     /// The next offset that it is to be sent.
@@ -53,7 +56,12 @@ impl<E: Ends> Default for Readers<E> {
 
 impl<E: Ends> Readers<E> {
     pub(super) fn len(&self) -> usize {
-        self.readers.len()
+        self.readers.values().filter(|it| it.position != NOWHERE).count()
+    }
+
+    /// Adds one that reads nothing.
+    pub(super) fn watch(&mut self, reader: ConsumerId, outlet: E::Outlet) {
+        self.attach(reader, outlet, NOWHERE, 0);
     }
 
     pub(super) fn committed(&self) -> u64 {

@@ -341,7 +341,7 @@ impl World {
             outlet: (),
             from,
             credit: 0,
-            reply: "attached",
+            reply: Some("attached"),
         });
     }
 
@@ -480,7 +480,7 @@ fn a_deleted_stream_tells_its_readers_and_refuses_what_comes() {
             outlet: (),
             from: From::First,
             credit: 1,
-            reply: "attached",
+            reply: Some("attached"),
         },
         Request::Publish {
             reference: None,

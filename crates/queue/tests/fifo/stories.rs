@@ -638,6 +638,7 @@ fn answered(answer: &Answer) -> String {
         Answer::Recalled { below, refused } => format!("known below {below}, {} refused", list(refused)),
         Answer::Discard(seqs) if seqs.is_empty() => "all of it counts".to_string(),
         Answer::Discard(seqs) => format!("{} do not count", list(seqs)),
+        Answer::Number(number) => format!("{number:?}"),
         Answer::Purged(count) => format!("{count} purged"),
         Answer::MayRetire(count) => format!("deleted with {count} ready"),
         Answer::InUse => "refused, there are consumers".to_string(),

@@ -376,6 +376,7 @@ impl World {
             Effect::CancelConsumer { consumer, .. } => Event::Cancelled(consumer),
             Effect::Store(effect) => self.serve_store(effect, once_durable),
             Effect::DeleteQueue => Event::Unused,
+            Effect::Readable { .. } | Effect::Active { .. } => unreachable!("only streams have readers"),
         }
     }
 

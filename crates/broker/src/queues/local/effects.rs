@@ -159,6 +159,23 @@ impl Queue {
                 let event = Event::ConsumerCancelled { channel, consumer };
                 actions.kept.woken.push(outlet.outbox, event);
             }
+            Effect::Readable { outlet, consumer } => {
+                let channel = outlet.channel;
+                let event = Event::Readable { channel, consumer };
+                actions.kept.woken.push(outlet.outbox, event);
+            }
+            Effect::Active {
+                outlet,
+                consumer,
+                active,
+            } => {
+                let event = Event::Active {
+                    channel: outlet.channel,
+                    consumer,
+                    active,
+                };
+                actions.kept.woken.push(outlet.outbox, event);
+            }
             Effect::Store(effect) => self.arrange_for_store(effect, actions),
             Effect::DeleteQueue => actions.unused = true,
         }

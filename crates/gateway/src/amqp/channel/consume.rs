@@ -39,7 +39,7 @@ impl Channel {
         let subscription = cx
             .shared
             .session
-            .consume(self.id, &queue, settings)
+            .consume(self.id, &queue, settings, asked.stream.as_deref())
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
         let tag = match it.consumer_tag {
             "" => generated_tag(),

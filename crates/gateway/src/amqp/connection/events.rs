@@ -125,6 +125,8 @@ impl Open {
                 Event::Alarm(reason) => self.alarm(reason, out),
                 Event::Close(reason) => self.close_request = Some(refusal::of_close(&reason)),
                 Event::Login(found) => self.shown_again(found, out),
+                // Nobody reads a stream's chunks here.
+                Event::Readable { .. } | Event::Active { .. } => {}
                 Event::Permitted => self.asking = Asking::Answered,
             }
         }

@@ -419,6 +419,11 @@ fn put_answer(answer: &Answer, parts: &mut Parts) {
         }
         Answer::InUse => parts.kind(13),
         Answer::NotEmpty => parts.kind(14),
+        Answer::Number(None) => parts.kind(15),
+        Answer::Number(Some(number)) => {
+            parts.kind(16);
+            parts.number(*number);
+        }
     }
 }
 
@@ -450,6 +455,8 @@ fn answer(input: &mut Reading<'_>) -> Option<Answer> {
         12 => Answer::MayRetire(input.number()?),
         13 => Answer::InUse,
         14 => Answer::NotEmpty,
+        15 => Answer::Number(None),
+        16 => Answer::Number(Some(input.number()?)),
         _ => return None,
     })
 }

@@ -1,0 +1,88 @@
+//! The folder of a node's streams, and the threads that write and read their files, apart from the fast path. Whatever is done
+//! for one stream is done by one thread of each sort, in order.
+
+use crate::worker::Worker;
+use model::QueueId;
+use std::path::PathBuf;
+use std::sync::Arc;
+use storage::{FileSystem, StorageError, StreamFiles, World};
+
+/// Threads that write and sync. A stream's sync takes as long as its disk likes, and others need not wait for it.
+const WRITERS: usize = 4;
+
+/// Threads that read what is not in memory any more, for consumers who take messages.
+const READERS: usize = 2;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The folder, and its threads, which start with the first stream.
+pub struct StreamFolder {
+    world: Arc<dyn World>,
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    writers: [Worker<Job>; WRITERS],
+    readers: [Worker<Job>; READERS],
+}
+
+impl StreamFolder {
+    /// The folder at this place; it is made with the first stream.
+    pub fn new(world: Arc<dyn World>, dir: PathBuf) -> Self {
+        Self {
+            fs: world.files(),
+            world,
+            dir,
+            writers: Default::default(),
+            readers: Default::default(),
+        }
+    }
+
+    /// Opens the files of a stream, or makes them.
+    ///
+    /// # Errors
+    /// They can't be read, are damaged where they were synced, or the system gives no thread.
+    pub fn open(&self, stream: QueueId) -> Result<StreamFiles, StorageError> {
+        for (at, writer) in self.writers.iter().enumerate() {
+            self.begin(writer, &format!("stream-writer-{at}"))?;
+        }
+        for (at, reader) in self.readers.iter().enumerate() {
+            self.begin(reader, &format!("stream-reader-{at}"))?;
+        }
+        StreamFiles::open(self.fs.clone(), &self.dir.join(stream.0.to_string()), stream.0)
+    }
+
+    fn begin(&self, worker: &Worker<Job>, name: &str) -> Result<(), StorageError> {
+        let started = worker.start(self.world.as_ref(), name, |job: Job| job());
+        started.map_err(|error| StorageError::from_io("start a thread for", &self.dir, error))
+    }
+
+    /// Has something written, after everything else that was sent for this stream.
+    pub fn write(&self, stream: QueueId, job: impl FnOnce() + Send + 'static) {
+        self.writers[stream.0 as usize % WRITERS].send(Box::new(job));
+    }
+
+    /// Has something read.
+    pub fn read(&self, stream: QueueId, job: impl FnOnce() + Send + 'static) {
+        self.readers[stream.0 as usize % READERS].send(Box::new(job));
+    }
+
+    /// Names the folders of streams that nobody knows. They are left alone: who has lost the catalog may want them.
+    pub fn warn_of_unknown(&self, is_known: impl Fn(QueueId) -> bool) {
+        let Ok(names) = self.fs.list(&self.dir) else {
+            return;
+        };
+        let ids = names.iter().filter_map(|name| name.parse().ok().map(QueueId));
+        for stream in ids.filter(|stream| !is_known(*stream)) {
+            tracing::warn!(
+                area = "storage",
+                "{} holds a stream that does not exist any more: remove it, unless something of it is wanted",
+                self.dir.join(stream.0.to_string()).display()
+            );
+        }
+    }
+
+    /// Has the threads finish what was sent before, and waits for them.
+    pub fn stop(&self) {
+        self.writers.iter().for_each(Worker::stop);
+        self.readers.iter().for_each(Worker::stop);
+    }
+}

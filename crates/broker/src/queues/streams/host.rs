@@ -1,0 +1,565 @@
+//! The host of a stream: what AMQP asks of every queue becomes what a stream's machine knows, and what that orders is done: chunks
+//! go to the writing thread, and what waits for them leaves when they are safe.
+
+use super::consumers::Consumers;
+use super::log::StreamLog;
+use super::{messages, recovered};
+use crate::node::Node;
+use crate::node::ends::{Ends, Outlet, Receipt, Reply};
+use crate::queues::Queue;
+use crate::queues::host::{QueueHost, Turned};
+use model::chunk::Matcher;
+use model::{Block, ConsumerId, Incarnation, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
+use queue::stream::{
+    Answer as Said, Effect as Order, From, Record, Request as Ask, Start, Stream, StreamRequest,
+    StreamSettings,
+};
+use queue::{
+    Answer, ConsumerSettings, Effect, Glance, HandOver, Inspect, Losses, Origin, OwnConsumer, Request, Status,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use storage::JournalId;
+
+/// What references of other nodes begin with: those that send what their clients published. Clients' references have no zeros.
+const NODE_REFERENCE: &[u8] = b"\0node";
+
+/// A stream and what it needs.
+pub struct StreamHost {
+    name: Box<str>,
+    machine: Stream<Ends>,
+    /// Nothing, if the files cannot be read: then nothing is taken and nothing read.
+    log: Option<Arc<StreamLog>>,
+    outcome: Outcome<Record, Order<Ends>>,
+    /// What leaves with the end of this turn.
+    effects: Vec<Effect<Ends>>,
+    /// What leaves once so many records are safe, in order.
+    waiting: VecDeque<(u64, Effect<Ends>)>,
+    /// Records that were made since the start.
+    made: u64,
+    consumers: Consumers,
+    /// Those who take chunks, or wait to.
+    outlets: BTreeMap<ConsumerId, Outlet>,
+    now: Timestamp,
+    retired: bool,
+}
+
+impl StreamHost {
+    /// The stream as its files have it, or empty.
+    pub fn open(known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Self {
+        let opened = node.streams.open(known.id).and_then(|files| {
+            let log = StreamLog::new(known, node.clone(), files);
+            let machine = recovered::machine(&log, stream_settings(settings))?;
+            Ok((machine, log))
+        });
+        match opened {
+            Ok((machine, log)) => Self::of(&known.name, machine, Some(log)),
+            Err(error) => {
+                tracing::error!(
+                    area = "storage",
+                    "stream '{}' in vhost '{}' cannot be opened, and takes and gives nothing until it is mended or deleted: {error}",
+                    known.name,
+                    known.vhost
+                );
+                Self::without_files(&known.name, settings)
+            }
+        }
+    }
+
+    /// A stream that takes nothing and gives nothing.
+    pub fn without_files(name: &str, settings: &QueueSettings) -> Self {
+        Self::of(name, Stream::new(stream_settings(settings)), None)
+    }
+
+    fn of(name: &str, machine: Stream<Ends>, log: Option<Arc<StreamLog>>) -> Self {
+        Self {
+            name: name.into(),
+            machine,
+            log,
+            outcome: Outcome::default(),
+            effects: Vec::new(),
+            waiting: VecDeque::new(),
+            made: 0,
+            consumers: Consumers::default(),
+            outlets: BTreeMap::new(),
+            now: Timestamp(0),
+            retired: false,
+        }
+    }
+
+    fn ask(&mut self, request: Ask<Ends>) {
+        self.machine.handle(self.now, request, &mut self.outcome);
+        self.carry_out();
+    }
+
+    fn reply(&mut self, reply: Option<Reply>, answer: Answer) {
+        let answered = reply.map(|reply| Effect::Reply(reply, answer));
+        self.effects.extend(answered);
+    }
+
+    /// Something leaves once all that is on record now is safe.
+    fn promise(&mut self, effect: Effect<Ends>) {
+        self.waiting.push_back((self.made, effect));
+    }
+
+    /// Does what the machine ordered.
+    fn carry_out(&mut self) {
+        if !self.outcome.records.is_empty() {
+            self.made += self.outcome.records.len() as u64;
+            match &self.log {
+                Some(log) => log.write(&mut self.outcome.records),
+                None => self.outcome.records.clear(),
+            }
+        }
+        for order in std::mem::take(&mut self.outcome.promises) {
+            let effect = self.effect(order);
+            self.waiting.extend(effect.map(|effect| (self.made, effect)));
+        }
+        for order in std::mem::take(&mut self.outcome.effects) {
+            let effect = self.effect(order);
+            self.effects.extend(effect);
+        }
+    }
+
+    fn effect(&mut self, order: Order<Ends>) -> Option<Effect<Ends>> {
+        match order {
+            Order::Confirm(receipt) => Some(Effect::Confirm(receipt)),
+            Order::Reject(receipt) => Some(Effect::Reject(receipt)),
+            Order::Reply(reply, Said::Number(number)) => {
+                Some(Effect::Reply(reply, Answer::Number(Some(number))))
+            }
+            Order::Reply(reply, Said::Unknown) => Some(Effect::Reply(reply, Answer::Number(None))),
+            Order::Read {
+                reader,
+                outlet,
+                from,
+                below,
+                ..
+            } => {
+                if self.consumers.has(reader) {
+                    self.consumers.may_read(reader, from, below);
+                    return None;
+                }
+                let consumer = reader;
+                Some(Effect::Readable { outlet, consumer })
+            }
+            Order::Update { reader, active } => {
+                let outlet = self.outlets.get(&reader)?.clone();
+                let consumer = reader;
+                Some(Effect::Active {
+                    outlet,
+                    consumer,
+                    active,
+                })
+            }
+            Order::DropBelow { offset } => {
+                self.log.as_ref()?.drop_below(offset);
+                None
+            }
+            Order::Gone { reader, outlet } => {
+                let consumer = reader;
+                Some(Effect::CancelConsumer { outlet, consumer })
+            }
+        }
+    }
+
+    /// What has happened to the files since the last turn.
+    fn look_at_files(&mut self) {
+        let Some(log) = self.log.clone() else {
+            // Nothing becomes safe.
+            return self.refuse_waiting();
+        };
+        let written = log.written();
+        if written.below > self.machine.status().committed {
+            let below = written.below;
+            self.ask(Ask::Committed { below });
+        }
+        while let Some((_, effect)) = self.waiting.pop_front_if(|(made, _)| *made <= written.records) {
+            self.effects.push(effect);
+        }
+        if written.failed.is_some() {
+            self.refuse_waiting();
+        }
+        for loaded in log.take_loaded() {
+            self.consumers.loaded(loaded);
+        }
+    }
+
+    /// What waits for the files never leaves: publishers are told that it was not taken. It may have been.
+    fn refuse_waiting(&mut self) {
+        for (_, effect) in self.waiting.drain(..) {
+            match effect {
+                Effect::Confirm(receipt) => self.effects.push(Effect::Reject(receipt)),
+                effect => self.effects.push(effect),
+            }
+        }
+    }
+
+    /// Consumers of messages are given what they may have.
+    fn serve(&mut self) {
+        let Some(log) = self.log.clone() else { return };
+        for id in self.consumers.ids() {
+            while let Some(next) = self.consumers.go_on(id, &log, &self.name, &mut self.effects) {
+                self.ask(Ask::Sent {
+                    reader: id,
+                    next,
+                    chunks: 0,
+                });
+            }
+        }
+    }
+
+    fn consume(
+        &mut self,
+        (consumer, outlet): (ConsumerId, Outlet),
+        settings: ConsumerSettings,
+        from: Start,
+        filter: Option<Matcher>,
+    ) {
+        let Some(log) = self.log.clone() else { return };
+        let from = log.begin(from);
+        log.attach();
+        self.consumers
+            .add(consumer, outlet.clone(), settings, from, filter);
+        // Its credit is its prefetch, which counts messages.
+        let (reader, credit) = (consumer, u32::MAX);
+        let from = From::Offset(from);
+        self.ask(Ask::Attach {
+            reader,
+            outlet,
+            from,
+            credit,
+            reply: None,
+        });
+    }
+
+    fn cancel(&mut self, consumer: ConsumerId) {
+        if self.consumers.remove(consumer) {
+            if let Some(log) = &self.log {
+                log.detach();
+            }
+            self.ask(Ask::Detach { reader: consumer });
+        }
+    }
+
+    /// Takes what another node sends, whose numbers say what is missing and what is there already.
+    fn enqueue_from(&mut self, origin: Origin, block: &Block, receipt: Option<Receipt>) {
+        let reference = reference_of(origin.sender);
+        let expected = self.machine.sequence(&reference).map_or(1, |last| last + 1);
+        if origin.first > expected {
+            return self.effects.push(Effect::Expects {
+                receipt,
+                sender: origin.sender,
+                number: expected,
+            });
+        }
+        let batch = messages::batch(block, origin.first);
+        self.ask(Ask::Publish {
+            reference: Some(reference),
+            batch,
+            receipt,
+        });
+    }
+
+    fn may_retire(&self, if_unused: bool, if_empty: bool) -> Answer {
+        let status = self.machine.status();
+        let messages = status.next_offset - status.first_offset;
+        match () {
+            () if if_unused && status.readers > 0 => Answer::InUse,
+            () if if_empty && messages > 0 => Answer::NotEmpty,
+            () => Answer::MayRetire(messages),
+        }
+    }
+
+    fn retire(&mut self) {
+        self.retired = true;
+        self.consumers = Consumers::default();
+        self.ask(Ask::Retire);
+        self.outlets.clear();
+        // As of any queue that is deleted: the messages went nowhere.
+        let waiting = self.waiting.drain(..).map(|(_, effect)| effect);
+        self.effects.extend(waiting);
+        if let Some(log) = &self.log {
+            log.remove();
+        }
+    }
+
+    fn stream(&mut self, request: StreamRequest<Ends>) {
+        match request {
+            StreamRequest::Consume {
+                consumer,
+                outlet,
+                settings,
+                from,
+                filter,
+                reply,
+            } => {
+                self.reply(Some(reply), Answer::Consuming);
+                self.consume((consumer, outlet), settings, from, filter);
+            }
+            StreamRequest::Machine(request) => {
+                match &request {
+                    Ask::Attach { reader, outlet, .. } | Ask::Watch { reader, outlet } => {
+                        self.outlets.insert(*reader, outlet.clone());
+                    }
+                    Ask::Detach { reader } => {
+                        self.outlets.remove(reader);
+                    }
+                    Ask::Publish { receipt, .. } if self.is_broken() => {
+                        if let Ask::Publish {
+                            receipt: Some(receipt),
+                            ..
+                        } = request
+                        {
+                            self.effects.push(Effect::Reject(receipt));
+                        }
+                        return;
+                    }
+                    _ => {}
+                }
+                self.ask(request);
+            }
+        }
+    }
+
+    /// Nothing can be written.
+    fn is_broken(&self) -> bool {
+        !self.retired && self.log.as_ref().is_none_or(|log| log.written().failed.is_some())
+    }
+}
+
+impl QueueHost for StreamHost {
+    fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
+        self.now = now;
+        match request {
+            Request::Enqueue { receipt, .. } | Request::EnqueueFrom { receipt, .. } if self.is_broken() => {
+                self.effects.extend(receipt.map(Effect::Reject));
+            }
+            Request::Enqueue { block, receipt } if self.retired => {
+                drop(block);
+                // The message went nowhere, as in RabbitMQ.
+                self.effects.extend(receipt.map(Effect::Confirm));
+            }
+            Request::Enqueue { block, receipt } => {
+                let batch = messages::batch(&block, 0);
+                self.ask(Ask::Publish {
+                    reference: None,
+                    batch,
+                    receipt,
+                });
+            }
+            Request::EnqueueFrom {
+                origin,
+                block,
+                receipt,
+            } => self.enqueue_from(*origin, &block, receipt),
+            Request::Recall { sender, reply, .. } => {
+                let last = self.machine.sequence(&reference_of(sender));
+                let (below, refused) = (last.map_or(1, |last| last + 1), Ranges::new());
+                self.promise(Effect::Reply(reply, Answer::Recalled { below, refused }));
+            }
+            // What it delivered is nobody's but the consumer's: nothing comes back.
+            Request::Holds { held, reply, .. } => {
+                let mut all = Ranges::new();
+                held.iter().for_each(|held| all.extend(&held.seqs));
+                self.reply(Some(reply), Answer::Discard(all));
+            }
+            Request::Consume {
+                consumer,
+                outlet,
+                settings,
+                reply,
+            }
+            | Request::ConsumeFrom {
+                consumer,
+                outlet,
+                settings,
+                reply,
+                of: _,
+            } => {
+                self.reply(Some(reply), Answer::Consuming);
+                self.consume((consumer, outlet), settings, Start::Next, None);
+            }
+            Request::Cancel { consumer, reply } => {
+                self.cancel(consumer);
+                self.reply(reply, Answer::Cancelled);
+            }
+            Request::Get { reply, .. } => self.reply(Some(reply), Answer::Empty),
+            Request::Settle { consumer, seqs, .. }
+            | Request::Return { consumer, seqs, .. }
+            | Request::Requeue { consumer, seqs } => {
+                if let Some(consumer) = consumer {
+                    self.consumers.change(consumer, |it| it.settle(seqs.count()));
+                }
+            }
+            Request::TakeOut { reply, .. } => self.reply(Some(reply), Answer::Taken(Ranges::new())),
+            Request::Flow { consumer, bytes } => self.consumers.change(consumer, |it| it.flow(bytes)),
+            Request::Limit { consumer, prefetch } => self.consumers.change(consumer, |it| it.limit(prefetch)),
+            Request::Pause { consumer, reply } => {
+                self.consumers.change(consumer, |it| it.pause(true));
+                self.reply(reply, Answer::Paused);
+            }
+            Request::Resume { consumer } => self.consumers.change(consumer, |it| it.pause(false)),
+            Request::Purge { reply } => self.reply(Some(reply), Answer::Purged(0)),
+            Request::MayRetire {
+                if_unused,
+                if_empty,
+                reply,
+            } => {
+                let answer = self.may_retire(if_unused, if_empty);
+                self.reply(Some(reply), answer);
+            }
+            Request::Retire => self.retire(),
+            Request::Use { reply } => {
+                let status = self.machine.status();
+                let (ready, consumers) = (status.committed - status.first_offset, status.readers as u64);
+                self.reply(reply, Answer::Stands { ready, consumers });
+            }
+            Request::Wake => self.ask(Ask::Wake),
+            Request::Configure { settings } => {
+                let settings = stream_settings(&settings);
+                self.ask(Ask::Configure { settings });
+            }
+            Request::Stream(request) => self.stream(*request),
+            Request::AwaitNodes { .. }
+            | Request::CountAsDown { .. }
+            | Request::Knows { .. }
+            | Request::IncarnationEnded { .. }
+            | Request::PutBack { .. }
+            | Request::Remove { .. }
+            | Request::FinishDeadLetters { .. }
+            | Request::GiveUp { .. }
+            | Request::Store(_) => {}
+        }
+    }
+
+    fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
+        if !self.retired {
+            self.ask(Ask::EndTurn);
+            self.look_at_files();
+            self.serve();
+        }
+        self.effects.drain(..).for_each(act);
+        self.turned()
+    }
+
+    fn turned(&self) -> Turned {
+        let status = self.machine.status();
+        let memory = self.log.as_ref().map_or(0, |log| log.memory());
+        let messages = status.committed.saturating_sub(status.first_offset);
+        let status = Status {
+            ready: messages,
+            unacked: self.consumers.unacked(),
+            consumers: status.readers,
+            ready_bytes: status.bytes,
+            persistent: messages,
+            persistent_bytes: status.bytes,
+            memory,
+            paged: messages,
+            paged_bytes: status.bytes,
+            next_seq: status.next_offset,
+            keeps: true,
+            ..Status::default()
+        };
+        Turned {
+            status,
+            lost: 0,
+            wakes_at_ms: self.machine.wakes_at_ms(),
+        }
+    }
+
+    fn inspect(&self) -> &dyn Inspect {
+        self
+    }
+
+    fn hand_over(&self) -> HandOver<Vec<u8>> {
+        HandOver::Waits
+    }
+
+    fn segments(&self) -> Option<JournalId> {
+        None
+    }
+
+    fn own_consumers(&self) -> Vec<OwnConsumer<Ends>> {
+        Vec::new()
+    }
+
+    fn plain(self: Box<Self>) -> Box<dyn QueueHost> {
+        self
+    }
+
+    fn belongs_to(&self, queue: &Arc<Queue>) {
+        if let Some(log) = &self.log {
+            log.belongs_to(queue);
+        }
+    }
+
+    fn stream_log(&self) -> Option<&Arc<StreamLog>> {
+        self.log.as_ref()
+    }
+}
+
+impl Inspect for StreamHost {
+    fn losses(&self) -> Losses {
+        Losses::default()
+    }
+
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    fn is_sorted(&self) -> bool {
+        false
+    }
+
+    fn head_timestamp(&self) -> Option<u64> {
+        None
+    }
+
+    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
+        Glance {
+            spans: Vec::new(),
+            next: None,
+            skipped: 0,
+        }
+    }
+
+    fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {
+        None
+    }
+
+    fn senders(&self) -> Vec<Incarnation> {
+        let references = self.machine.tracking().sequences();
+        references
+            .filter_map(|(reference, _)| sender_of(reference))
+            .collect()
+    }
+
+    fn bounds(&self) -> Option<(Seq, Seq)> {
+        let status = self.machine.status();
+        Some((status.first_offset, status.next_offset))
+    }
+}
+
+/// What a stream's machine is told of a queue's settings.
+fn stream_settings(settings: &QueueSettings) -> StreamSettings {
+    let usual = StreamSettings::default();
+    StreamSettings {
+        max_bytes: settings.max_length_bytes,
+        max_age_ms: settings.max_age_ms,
+        segment_bytes: settings.segment_bytes.unwrap_or(usual.segment_bytes),
+        filter_bytes: settings.filter_bytes.unwrap_or(usual.filter_bytes),
+    }
+}
+
+/// Under which reference a node's numbers are kept.
+fn reference_of(sender: Incarnation) -> Arc<[u8]> {
+    let mut reference = NODE_REFERENCE.to_vec();
+    reference.extend_from_slice(&sender.0.to_be_bytes());
+    reference.into()
+}
+
+fn sender_of(reference: &[u8]) -> Option<Incarnation> {
+    let bytes = reference.strip_prefix(NODE_REFERENCE)?;
+    Some(Incarnation(u64::from_be_bytes(bytes.try_into().ok()?)))
+}

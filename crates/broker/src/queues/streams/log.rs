@@ -1,0 +1,455 @@
+//! What the host of a stream and its readers share: the files, the newest chunks, and how far all is safe.
+
+use crate::node::Node;
+use crate::queues::Queue;
+use model::QueueId;
+use model::chunk::{ChunkKind, HEADER_BYTES, Header};
+use queue::Request;
+use queue::stream::{Record, Start};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use storage::{Page, StorageError, StreamCursor, StreamEntry, StreamFiles};
+
+/// The newest chunks that readers have not taken are kept in memory up to so many bytes, so that they need no file.
+const TAIL_BYTES: usize = 2 << 20;
+
+/// So many bytes are read of a file at once.
+const PAGE_BYTES: usize = 256 << 10;
+
+/// There is no such offset.
+const NONE: u64 = u64::MAX;
+
+/// What the host of a stream and its readers share.
+pub struct StreamLog {
+    id: QueueId,
+    name: Box<str>,
+    node: Arc<Node>,
+    files: StreamFiles,
+    queue: OnceLock<Weak<Queue>>,
+    committed: AtomicU64,
+    last_chunk: AtomicU64,
+    /// Those who take chunks or messages.
+    readers: AtomicUsize,
+    tail: Mutex<Tail>,
+    io: Mutex<Io>,
+}
+
+/// The newest chunks, in order.
+#[derive(Default)]
+struct Tail {
+    chunks: VecDeque<TailChunk>,
+    bytes: usize,
+}
+
+struct TailChunk {
+    next: u64,
+    record: Record,
+    /// So many readers have taken it.
+    taken: usize,
+}
+
+/// What the writing thread is to do, and has done.
+#[derive(Default)]
+struct Io {
+    pending: Vec<Record>,
+    pending_bytes: usize,
+    drop_below: Option<u64>,
+    /// The thread has something to do.
+    is_busy: bool,
+    /// So many records are synced since the start.
+    synced: u64,
+    /// Everything below this offset is.
+    below: u64,
+    /// What was found without being safe: the declaration of the stream in the node's log.
+    is_declared: bool,
+    failed: Option<StorageError>,
+    loaded: Vec<Loaded>,
+}
+
+/// What was read for a consumer of messages.
+pub(super) struct Loaded {
+    /// Whose it is.
+    pub consumer: model::ConsumerId,
+    /// Where the next read goes on; `None` if the stream has nothing, or could not be read.
+    pub cursor: Option<StreamCursor>,
+    /// The chunks.
+    pub page: Page,
+}
+
+/// How far the writing thread has come.
+pub(super) struct Written {
+    /// So many records are safe since the start.
+    pub records: u64,
+    /// Everything below this offset is.
+    pub below: u64,
+    /// Nothing is written any more.
+    pub failed: Option<StorageError>,
+}
+
+impl StreamLog {
+    /// Around opened files, of which everything is safe.
+    pub(super) fn new(known: &catalog::Queue, node: Arc<Node>, files: StreamFiles) -> Arc<Self> {
+        let (_, next) = files.bounds();
+        Arc::new(Self {
+            id: known.id,
+            name: format!("stream '{}' in vhost '{}'", known.name, known.vhost).into(),
+            node,
+            files,
+            queue: OnceLock::new(),
+            committed: AtomicU64::new(next),
+            last_chunk: AtomicU64::new(NONE),
+            readers: AtomicUsize::new(0),
+            tail: Mutex::default(),
+            io: Mutex::new(Io {
+                below: next,
+                ..Io::default()
+            }),
+        })
+    }
+
+    /// This queue is turned when something was written or read. Once.
+    pub(super) fn belongs_to(&self, queue: &Arc<Queue>) {
+        let _ = self.queue.set(Arc::downgrade(queue));
+    }
+
+    /// The files.
+    pub(super) fn files(&self) -> &StreamFiles {
+        &self.files
+    }
+
+    /// Everything below this offset may be read.
+    pub fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// The first offset that is there, or the next one if there is none.
+    pub fn first_offset(&self) -> u64 {
+        self.files.bounds().0
+    }
+
+    /// Where the last chunk that may be read begins; `None` if there is none.
+    pub fn last_chunk(&self) -> Option<u64> {
+        let known = self.last_chunk.load(Ordering::Acquire);
+        if known != NONE {
+            return Some(known);
+        }
+        let last = self.committed().checked_sub(1)?;
+        self.chunk_at(last)
+    }
+
+    /// The first offset of the chunk that has this one.
+    fn chunk_at(&self, offset: u64) -> Option<u64> {
+        match self.files.find(offset) {
+            Ok(cursor) => cursor.map(|cursor| cursor.next()),
+            Err(error) => {
+                self.complain(&error);
+                None
+            }
+        }
+    }
+
+    /// With which offset somebody begins who asks for this.
+    pub fn begin(&self, from: Start) -> u64 {
+        let (first, committed) = (self.first_offset(), self.committed());
+        let within = |offset: u64| offset.max(first).min(committed);
+        match from {
+            Start::First => first,
+            Start::Next => committed,
+            Start::Offset(offset) => within(offset),
+            Start::Last => self.last_chunk().map_or(committed, within),
+            Start::Time(ms) => match self.files.find_time(ms) {
+                Ok(cursor) => cursor.map_or(committed, |cursor| within(cursor.next())),
+                Err(error) => {
+                    self.complain(&error);
+                    committed
+                }
+            },
+        }
+    }
+
+    /// The first offset of the chunk with which somebody begins who asks for this, or of the first one that will be there.
+    pub fn resolve(&self, from: Start) -> u64 {
+        let at = self.begin(from);
+        let is_there = at < self.committed();
+        is_there.then(|| self.chunk_at(at)).flatten().unwrap_or(at)
+    }
+
+    pub(super) fn complain(&self, error: &StorageError) {
+        tracing::error!(area = "storage", "{}: {error}", self.name);
+    }
+
+    pub(super) fn attach(&self) {
+        self.readers.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The last one that leaves takes what is kept for readers along.
+    pub(super) fn detach(&self) {
+        if self.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *self.tail() = Tail::default();
+        }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn io(&self) -> MutexGuard<'_, Io> {
+        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The chunk of messages with this offset, if it is among the newest ones. Whoever takes it counts as having read it.
+    pub(super) fn newest(&self, offset: u64) -> Option<Record> {
+        let mut tail = self.tail();
+        let first = tail.chunks.front()?.record.chunk().header().first_offset;
+        if offset < first {
+            return None;
+        }
+        let at = tail.chunks.partition_point(|chunk| chunk.next <= offset);
+        let chunk = tail.chunks.get_mut(at)?;
+        chunk.taken += 1;
+        let record = chunk.record.clone();
+        tail.shrink(self.readers.load(Ordering::Acquire));
+        Some(record)
+    }
+
+    /// Reads chunks from a file, from this offset on. The cursor is where an earlier read has ended, if that was there.
+    ///
+    /// # Errors
+    /// The file cannot be read. What is damaged is passed over.
+    pub(super) fn read(
+        &self,
+        cursor: &mut Option<StreamCursor>,
+        offset: u64,
+        below: u64,
+    ) -> Result<Page, StorageError> {
+        if cursor.as_ref().is_none_or(|cursor| cursor.next() != offset) {
+            *cursor = self.files.find(offset)?;
+        }
+        let Some(cursor) = cursor else {
+            return Ok(Page::default());
+        };
+        loop {
+            match self.files.read(cursor, below, PAGE_BYTES) {
+                Err(error @ StorageError::Corrupt { .. }) => {
+                    self.complain(&error);
+                    self.files.skip(cursor)?;
+                }
+                read => return read,
+            }
+        }
+    }
+
+    /// Has a page read for a consumer of messages; the queue is turned with it.
+    pub(super) fn load(
+        self: &Arc<Self>,
+        consumer: model::ConsumerId,
+        mut cursor: Option<StreamCursor>,
+        offset: u64,
+        below: u64,
+    ) {
+        let log = self.clone();
+        self.node.streams.read(self.id, move || {
+            let page = log.read(&mut cursor, offset, below).unwrap_or_else(|error| {
+                log.complain(&error);
+                cursor = None;
+                Page::default()
+            });
+            log.io().loaded.push(Loaded {
+                consumer,
+                cursor,
+                page,
+            });
+            log.turn();
+        });
+    }
+
+    /// What was read since this was asked.
+    pub(super) fn take_loaded(&self) -> Vec<Loaded> {
+        std::mem::take(&mut self.io().loaded)
+    }
+
+    /// How far the writing thread has come.
+    pub(super) fn written(&self) -> Written {
+        let io = self.io();
+        Written {
+            records: io.synced,
+            below: io.below,
+            failed: io.failed.clone(),
+        }
+    }
+
+    /// What is in memory, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.io().pending_bytes + self.tail().bytes
+    }
+
+    /// Has records written and synced, and the queue turned then.
+    pub(super) fn write(self: &Arc<Self>, records: &mut Vec<Record>) {
+        self.order(|io| {
+            io.pending_bytes += records.iter().map(|record| record.bytes().len()).sum::<usize>();
+            io.pending.append(records);
+        });
+    }
+
+    /// Has segments removed that end at or below this offset.
+    pub(super) fn drop_below(self: &Arc<Self>, offset: u64) {
+        self.order(|io| io.drop_below = Some(offset));
+    }
+
+    fn order(self: &Arc<Self>, order: impl FnOnce(&mut Io)) {
+        let mut io = self.io();
+        order(&mut io);
+        if !std::mem::replace(&mut io.is_busy, true) {
+            drop(io);
+            self.go_on();
+        }
+    }
+
+    fn go_on(self: &Arc<Self>) {
+        let log = self.clone();
+        self.node.streams.write(self.id, move || log.write_round());
+    }
+
+    /// One write and one sync for all that has come by now. Others of the thread's streams have their turn before the next one.
+    fn write_round(self: &Arc<Self>) {
+        let (records, drop_below, is_declared) = {
+            let mut io = self.io();
+            (
+                std::mem::take(&mut io.pending),
+                io.drop_below.take(),
+                io.is_declared,
+            )
+        };
+        let outcome = self.write_out(&records, drop_below, is_declared);
+        if outcome.is_ok() {
+            self.keep_newest(&records);
+        }
+        let mut io = self.io();
+        io.pending_bytes -= records.iter().map(|record| record.bytes().len()).sum::<usize>();
+        match outcome {
+            Ok(()) => {
+                io.is_declared |= !records.is_empty();
+                io.synced += records.len() as u64;
+                if let Some(last) = records.last() {
+                    io.below = last.chunk().header().next_offset();
+                    self.committed.store(io.below, Ordering::Release);
+                }
+            }
+            Err(error) => {
+                tracing::error!(
+                    area = "storage",
+                    "{} cannot be written to any more, until the node is restarted: {error}",
+                    self.name
+                );
+                io.failed = Some(error);
+            }
+        }
+        let is_done = io.pending.is_empty() && io.drop_below.is_none();
+        io.is_busy = !is_done;
+        drop(io);
+        if !is_done {
+            self.go_on();
+        }
+        self.turn();
+    }
+
+    fn write_out(
+        &self,
+        records: &[Record],
+        drop_below: Option<u64>,
+        is_declared: bool,
+    ) -> Result<(), StorageError> {
+        if !records.is_empty() {
+            let entries: Vec<StreamEntry<'_>> = records.iter().map(entry).collect();
+            self.files.append(&entries)?;
+            self.files.sync()?;
+        }
+        if !records.is_empty() && !is_declared {
+            // What is confirmed outlives a crash only if the stream itself does.
+            self.node.log.sync()?;
+        }
+        drop_below.map_or(Ok(()), |offset| self.files.drop_below(offset))
+    }
+
+    /// Keeps chunks for readers, if there are some.
+    fn keep_newest(&self, records: &[Record]) {
+        let readers = self.readers.load(Ordering::Acquire);
+        let mut tail = self.tail();
+        for record in records {
+            let header = *record.chunk().header();
+            if header.records == 0 {
+                continue;
+            }
+            self.last_chunk.store(header.first_offset, Ordering::Release);
+            tail.bytes += record.bytes().len();
+            tail.chunks.push_back(TailChunk {
+                next: header.next_offset(),
+                record: record.clone(),
+                taken: 0,
+            });
+        }
+        tail.shrink(readers);
+    }
+
+    fn turn(&self) {
+        if let Some(queue) = self.queue.get().and_then(Weak::upgrade) {
+            queue.submit(Request::Wake);
+        }
+    }
+
+    /// The stream is deleted: so are its files, once that is durable.
+    pub(super) fn remove(self: &Arc<Self>) {
+        let log = self.clone();
+        self.node.streams.write(self.id, move || {
+            // A deletion that a crash undoes must not leave an empty stream.
+            let removed = log.node.log.sync().and_then(|()| log.files.remove());
+            if let Err(error) = removed {
+                tracing::warn!(
+                    area = "storage",
+                    "files of {}, which is deleted, remain: {error}",
+                    log.name
+                );
+            }
+        });
+    }
+}
+
+impl Tail {
+    /// Lets go of what all have taken, and of the oldest beyond the limit.
+    fn shrink(&mut self, readers: usize) {
+        while let Some(oldest) = self.chunks.front()
+            && (oldest.taken >= readers || self.bytes > TAIL_BYTES)
+        {
+            self.bytes -= oldest.record.bytes().len();
+            self.chunks.pop_front();
+        }
+    }
+}
+
+/// A record as the files take it.
+fn entry(record: &Record) -> StreamEntry<'_> {
+    let header = *record.chunk().header();
+    StreamEntry {
+        first: header.first_offset,
+        count: header.records,
+        tracks: header.kind != ChunkKind::User || header.trailer_bytes > 0,
+        time_ms: header.timestamp.0,
+        term: 0,
+        index: 0,
+        starts_file: header.kind == ChunkKind::TrackingSnapshot,
+        bytes: record.bytes(),
+    }
+}
+
+/// What a chunk says of itself, and where in it its filter and its entries are, if it has messages.
+pub(super) fn parts(bytes: &[u8]) -> Option<(Header, std::ops::Range<usize>, std::ops::Range<usize>)> {
+    let header = Header::read(bytes).ok()?;
+    let (at, length) = (header.entries_at(), header.entries_bytes as usize);
+    let whole = header.records > 0 && at.checked_add(length)? <= bytes.len();
+    whole.then_some((
+        header,
+        HEADER_BYTES..HEADER_BYTES + usize::from(header.filter_bytes),
+        at..at + length,
+    ))
+}

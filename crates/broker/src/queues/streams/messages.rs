@@ -1,0 +1,79 @@
+//! Messages of AMQP 0-9-1 into a stream, where they are messages of AMQP 1.0, and out of its chunks.
+
+use model::chunk::{Batch, Chunk, Entry, UNCOMPRESSED_MOST};
+use model::limits::Limits;
+use model::properties::{BasicProperties, amqp10};
+use model::table::Value;
+use model::{Block, BlockBuilder};
+use std::sync::Arc;
+
+/// The header that says under which value a message is found.
+const X_STREAM_FILTER_VALUE: &str = "x-stream-filter-value";
+
+/// The longest filter value, in bytes; RabbitMQ's AMQP clients cannot send a longer one.
+const FILTER_VALUE_MOST: usize = 255;
+
+/// Messages as they go into a chunk. They are numbered from `first` on.
+pub fn batch(block: &Block, first: u64) -> Batch {
+    let mut batch = Batch::default();
+    let mut entry = Vec::new();
+    for at in 0..block.len() {
+        let message = block.message(at);
+        let properties = message.properties.to_amqp091();
+        entry.clear();
+        entry.extend_from_slice(&[0; 4]);
+        amqp10::write(
+            message.route,
+            BasicProperties::new(&properties),
+            message.body,
+            &mut entry,
+        );
+        let length = u32::try_from(entry.len() - 4).unwrap_or(u32::MAX);
+        entry[..4].copy_from_slice(&length.to_be_bytes());
+        let headers = message
+            .properties
+            .headers_table(&Limits::default())
+            .unwrap_or_default();
+        let value = headers.get(X_STREAM_FILTER_VALUE).and_then(Value::as_bytes);
+        let value = value.filter(|value| value.len() <= FILTER_VALUE_MOST);
+        if let Err(error) = batch.push(first + at as u64, value, &entry) {
+            // Messages are smaller than what an entry may be.
+            tracing::error!(area = "queue", "a message does not fit into a stream: {error:?}");
+        }
+    }
+    batch
+}
+
+/// The messages of a chunk from this offset on. A sub-batch that cannot be read is passed over.
+pub fn block(bytes: &[u8], from: u64, stream: &str) -> Option<Arc<Block>> {
+    let chunk = Chunk::trusted(bytes)?;
+    let mut block = BlockBuilder::new();
+    let limits = Limits::default();
+    let mut put = |offset: u64, message: &[u8]| {
+        if offset < from {
+            return;
+        }
+        let read = amqp10::read(message, offset, &limits);
+        block.push(
+            read.exchange.unwrap_or_default(),
+            read.routing_key.unwrap_or(stream.as_bytes()),
+            &read.properties.encode(),
+            &read.body,
+        );
+    };
+    let mut room = Vec::new();
+    for (offset, entry) in chunk.entries() {
+        match entry {
+            Entry::Message(message) => put(offset, message),
+            Entry::SubBatch(batch) => match batch.messages(&mut room, UNCOMPRESSED_MOST) {
+                Ok(messages) => (offset..).zip(messages).for_each(|(offset, it)| put(offset, it)),
+                Err(error) => tracing::warn!(
+                    area = "queue",
+                    "stream '{stream}': {} messages from offset {offset} on cannot be read over AMQP: {error}",
+                    entry.records()
+                ),
+            },
+        }
+    }
+    Some(Arc::new(block.finish(true, chunk.header().timestamp)))
+}

@@ -1,0 +1,24 @@
+//! Streams: their machine on files of its own (`storage::StreamFiles`), which many read at once
+//! ([decision 70](../../../../../docs/decisions/0070-streams.md)).
+//!
+//! | File | What is there |
+//! |---|---|
+//! | `log` | what host and readers share: the files, the newest chunks, how far all is safe |
+//! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
+//! | `recovered` | the machine as the files have it |
+//! | `messages` | chunks to messages of AMQP, and back |
+//! | `consumers` | those who take messages |
+//! | `reader` | those who take chunks |
+//! | `kind` | what the table of kinds knows of streams |
+
+mod consumers;
+mod host;
+mod kind;
+mod log;
+mod messages;
+mod reader;
+mod recovered;
+
+pub use kind::OfFiles;
+pub use log::StreamLog;
+pub use reader::{ReadChunk, StreamReader};

@@ -1,0 +1,144 @@
+//! Somebody who takes chunks as they are: it reads by itself, on its own thread, and is told when there is something.
+
+use super::log::{StreamLog, parts};
+use crate::queues::Queue;
+use bytes::Bytes;
+use model::ConsumerId;
+use model::chunk::{HEADER_BYTES, Matcher};
+use queue::Request;
+use queue::stream::{Record, Request as Ask, StreamRequest};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use storage::StreamCursor;
+
+/// A chunk as readers are sent it.
+#[derive(Clone, Debug)]
+pub struct ReadChunk {
+    /// What it says of itself.
+    pub header: [u8; HEADER_BYTES],
+    /// Its entries.
+    pub entries: Bytes,
+}
+
+/// Somebody who takes chunks.
+pub struct StreamReader {
+    queue: Arc<Queue>,
+    log: Arc<StreamLog>,
+    id: ConsumerId,
+    position: u64,
+    filter: Option<Matcher>,
+    cursor: Option<StreamCursor>,
+    /// Chunks that were read from a file.
+    page: VecDeque<Bytes>,
+}
+
+impl StreamReader {
+    /// Begins at this offset. The queue knows the reader by this name.
+    pub(crate) fn new(
+        queue: Arc<Queue>,
+        log: Arc<StreamLog>,
+        id: ConsumerId,
+        position: u64,
+        filter: Option<Matcher>,
+    ) -> Self {
+        log.attach();
+        Self {
+            queue,
+            log,
+            id,
+            position,
+            filter,
+            cursor: None,
+            page: VecDeque::new(),
+        }
+    }
+
+    /// The next chunk of messages that is safe and that the filter lets pass. With `None` there is nothing now, and the reader's
+    /// outbox is told with the first chunk after this was said.
+    pub fn next(&mut self) -> Option<ReadChunk> {
+        loop {
+            if let Some(bytes) = self.page.pop_front() {
+                if let Some(chunk) = self.take(&bytes) {
+                    return Some(chunk);
+                }
+                continue;
+            }
+            let below = self.log.committed();
+            if self.position >= below {
+                self.all_read();
+                return None;
+            }
+            if let Some(record) = self.log.newest(self.position) {
+                let bytes = Bytes::from_owner(Owned(record));
+                if let Some(chunk) = self.take(&bytes) {
+                    return Some(chunk);
+                }
+                continue;
+            }
+            let page = self.log.read(&mut self.cursor, self.position, below);
+            match page {
+                Ok(page) if !page.is_empty() => {
+                    let (bytes, entries) = page.into_parts();
+                    let bytes = Bytes::from(bytes);
+                    self.page = entries.into_iter().map(|(_, at)| bytes.slice(at)).collect();
+                }
+                Ok(_) => {
+                    // What is below was dropped meanwhile, or is damaged to its end.
+                    self.cursor = None;
+                    self.position = below;
+                }
+                Err(error) => {
+                    self.log.complain(&error);
+                    self.position = below;
+                }
+            }
+        }
+    }
+
+    /// Where the last chunk begins that is safe; 0 if there is none.
+    pub fn committed_chunk(&self) -> u64 {
+        self.log.last_chunk().unwrap_or(0)
+    }
+
+    fn take(&mut self, bytes: &Bytes) -> Option<ReadChunk> {
+        let (header, filter, entries) = parts(bytes)?;
+        if header.next_offset() <= self.position {
+            return None;
+        }
+        self.position = header.next_offset();
+        let passes = |wanted: &Matcher| wanted.passes(&bytes[filter]);
+        self.filter.as_ref().is_none_or(passes).then(|| ReadChunk {
+            header: header.to_bytes(),
+            entries: bytes.slice(entries),
+        })
+    }
+
+    fn all_read(&self) {
+        self.ask(Ask::Sent {
+            reader: self.id,
+            next: self.position,
+            chunks: 0,
+        });
+    }
+
+    fn ask(&self, request: Ask<crate::node::ends::Ends>) {
+        let request = Box::new(StreamRequest::Machine(request));
+        self.queue.submit(Request::Stream(request));
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        self.log.detach();
+        self.ask(Ask::Detach { reader: self.id });
+    }
+}
+
+/// A record's bytes, for as long as somebody needs them.
+struct Owned(Record);
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}

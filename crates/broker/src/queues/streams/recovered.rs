@@ -1,0 +1,36 @@
+//! A stream's machine as its files have it: closed segments by what is known of them, the newest one chunk by chunk, of which only
+//! those are read that track something.
+
+use super::log::StreamLog;
+use crate::node::ends::Ends;
+use model::{Machine, Outcome, Timestamp};
+use queue::stream::{Record, Segment, Stream, StreamSettings};
+use storage::StorageError;
+
+/// Makes the machine.
+///
+/// # Errors
+/// The newest file cannot be read, or what was synced is damaged.
+pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>, StorageError> {
+    let segments = log.files().segments();
+    let Some((_, closed)) = segments.split_last() else {
+        return Ok(Stream::new(settings));
+    };
+    let closed = closed.iter().map(|it| Segment {
+        first: it.first,
+        next: it.next,
+        bytes: it.bytes,
+        last: Timestamp(it.last_ms),
+    });
+    let mut machine = Stream::of_segments(settings, closed);
+    let mut outcome = Outcome::default();
+    log.files().walk_newest(|head, bytes| {
+        let record = bytes.and_then(|bytes| Record::new(bytes.to_vec()));
+        match record {
+            Some(record) => machine.apply(0, record, &mut outcome),
+            None => machine.pass_over(head.next(), head.length.into(), Timestamp(head.time_ms)),
+        }
+    })?;
+    machine.recovered(false);
+    Ok(machine)
+}
