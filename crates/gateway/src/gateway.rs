@@ -6,6 +6,7 @@ use crate::connection::FrontEnd;
 use crate::connections::Connections;
 use crate::incomplete::Incomplete;
 use crate::options::Options;
+use crate::stream::{self, NodeStreams, Stream};
 use crate::threads::{Acceptor, Threads};
 use broker::{Broker, CloseReason};
 use listener::{Endpoint, Listener, Protocol, SocketOptions, StartError};
@@ -16,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 /// The protocols that are spoken here.
-pub const PROTOCOLS: [Protocol; 1] = [amqp::PROTOCOL];
+pub const PROTOCOLS: [Protocol; 2] = [amqp::PROTOCOL, stream::PROTOCOL];
 
 /// How long clients may take to confirm that the broker closes their connections.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -37,7 +38,12 @@ impl Gateway {
     pub fn start(broker: Arc<Broker>, options: Options) -> Result<Self, StartError> {
         let incomplete = Arc::<Incomplete>::default();
         let amqp = Amqp::new(Arc::clone(&broker), options.amqp.clone(), incomplete);
-        Self::start_with(&broker, options, vec![Arc::new(amqp)])
+        let streams = Stream {
+            broker: broker.clone(),
+            source: Arc::new(NodeStreams::new(&options.stream)),
+            options: options.stream.clone(),
+        };
+        Self::start_with(&broker, options, vec![Arc::new(amqp), Arc::new(streams)])
     }
 
     /// The same with these protocols.

@@ -29,8 +29,7 @@ mod pool;
 #[cfg(test)]
 mod second_protocol;
 mod serve;
-#[cfg(test)]
-mod stream;
+pub mod stream;
 mod threads;
 
 pub use gateway::{Gateway, PROTOCOLS};

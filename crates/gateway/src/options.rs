@@ -1,6 +1,6 @@
 //! What a gateway is started with.
 
-use crate::amqp;
+use crate::{amqp, stream};
 use listener::{Endpoint, SocketOptions};
 
 /// The listeners and threads for clients, and how each protocol is spoken.
@@ -14,6 +14,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// AMQP 0-9-1.
     pub amqp: amqp::Options,
+    /// The stream protocol.
+    pub stream: stream::Options,
 }
 
 impl Options {
@@ -24,6 +26,7 @@ impl Options {
             sockets: SocketOptions::default(),
             threads: None,
             amqp: amqp::Options::default(),
+            stream: stream::Options::new("localhost", 5552, 5551),
         }
     }
 }

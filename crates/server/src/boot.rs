@@ -19,7 +19,7 @@ use crate::{logs, memory};
 use broker::Broker;
 use configuration::configuration;
 use endpoints::Endpoints;
-use gateway::{Gateway, amqp};
+use gateway::{Gateway, amqp, stream};
 use identity::oauth2::OAuth2;
 use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
 use listener::{Endpoint, StartError};
@@ -162,7 +162,7 @@ fn serve(
         // The virtual hosts of these exchanges may be among them.
         log.publish(&broker)?;
     }
-    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
+    let gateway = open_gateway(config, &broker, &endpoints)?;
     if let Some(cluster) = &cluster {
         cluster.links().work_with(gateway.acceptor());
     }
@@ -288,10 +288,34 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
     Ok(Some(Chain::start(links, servers)?))
 }
 
+/// Opens the listeners of clients that publish and consume. A node that was told nothing about streams serves without their
+/// protocol if another node of this machine has its port.
+fn open_gateway(config: &Config, broker: &Arc<Broker>, endpoints: &Endpoints) -> Result<Gateway, StartError> {
+    let mut options = gateway_options(config, endpoints);
+    loop {
+        let error = match Gateway::start(Arc::clone(broker), options.clone()) {
+            Ok(gateway) => return Ok(gateway),
+            Err(error) => error,
+        };
+        let before = options.endpoints.len();
+        let failed = match &error {
+            StartError::Listen { address, .. } if !config.stream.required => *address,
+            _ => return Err(error),
+        };
+        let is_it = |it: &Endpoint| it.protocol == stream::PROTOCOL && it.address.network() == Some(failed);
+        options.endpoints.retain(|it| !is_it(it));
+        if options.endpoints.len() == before {
+            return Err(error);
+        }
+        tracing::warn!(area = "boot", "serving without the stream protocol: {error}");
+    }
+}
+
 fn gateway_options(config: &Config, endpoints: &Endpoints) -> gateway::Options {
     gateway::Options {
         sockets: config.tcp.clone(),
         amqp: amqp_options(config),
+        stream: stream_options(config),
         ..gateway::Options::new(endpoints.of(&gateway::PROTOCOLS))
     }
 }
@@ -310,6 +334,30 @@ fn amqp_options(config: &Config) -> amqp::Options {
         options.mechanisms = config.auth_mechanisms.values().copied().collect();
     }
     options
+}
+
+fn stream_options(config: &Config) -> stream::Options {
+    let (amqp, said) = (amqp_options(config), &config.stream);
+    let own = &config.node_name.host;
+    let at = |(host, _): &(Option<String>, Option<u16>), secured| stream::Advertised {
+        host: host.as_ref().unwrap_or(own).clone(),
+        port: said.advertised_port(secured),
+    };
+    let (advertised, advertised_tls) = (at(&said.advertised, false), at(&said.advertised_tls, true));
+    stream::Options {
+        frame_max: said.frame_max,
+        heartbeat_s: said.heartbeat_s,
+        initial_credits: said.initial_credits,
+        credits_required_for_unblocking: said.credits_required,
+        mechanisms: amqp.mechanisms,
+        anonymous: amqp.anonymous,
+        certificate_login: amqp.certificate_login,
+        product: amqp.product,
+        version: amqp.version,
+        advertised,
+        advertised_tls,
+        ..stream::Options::new("", 0, 0)
+    }
 }
 
 /// What serves the clients of the HTTP API's WebSocket, if there is one.

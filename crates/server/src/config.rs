@@ -30,6 +30,7 @@ mod rules_oauth2;
 mod rules_prometheus;
 mod rules_quorum;
 mod rules_sign_on;
+mod rules_stream;
 mod rules_syslog;
 mod rules_tls;
 mod rules_trust;
@@ -59,6 +60,7 @@ pub use rules_definitions::{Definitions, Hashing};
 pub use rules_guards::Credentials;
 pub use rules_identity::IdentityOptions;
 pub use rules_sign_on::SignOnOptions;
+pub use rules_stream::StreamSettings;
 pub use rules_vhost_defaults::VhostDefaults;
 pub use sources::Setting;
 
@@ -77,6 +79,8 @@ pub struct Config {
     pub listeners: BTreeMap<String, Listener>,
     /// `listeners.ssl.NAME`; empty by default and with `listeners.ssl = none`.
     pub tls_listeners: BTreeMap<String, Listener>,
+    /// `stream.*`.
+    pub stream: StreamSettings,
     /// `listeners.unix.*`: sockets in the file system, by name.
     pub local_listeners: BTreeMap<String, PathBuf>,
     /// `listeners.unix_mode`: who may open them.
@@ -330,6 +334,7 @@ impl Default for Config {
             keeps_pid_file: false,
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
             tls_listeners: BTreeMap::new(),
+            stream: StreamSettings::default(),
             local_listeners: BTreeMap::new(),
             local_mode: 0o660,
             proxy_protocol: false,

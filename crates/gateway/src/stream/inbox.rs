@@ -66,7 +66,8 @@ impl Inbox {
         self.outbox.wake();
     }
 
-    fn put(&self, told: Told) {
+    /// Puts something in for a turn that is under way. Confirms of one publisher become one.
+    pub fn put(&self, told: Told) {
         let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match (&told, all.last_mut()) {
             (

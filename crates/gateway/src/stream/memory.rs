@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Source for Memory {
-    fn open(&self, _: &Arc<Session>, inbox: Arc<Inbox>) -> Box<dyn Streams> {
+    fn open(&self, _: &Arc<Session>, inbox: Arc<Inbox>, _: bool) -> Box<dyn Streams> {
         let memory = self.clone();
         Box::new(Opened { memory, inbox })
     }
@@ -67,6 +67,8 @@ impl Opened {
 }
 
 impl Streams for Opened {
+    fn event(&mut self, _: broker::Event) {}
+
     fn create(&mut self, question: Question, stream: &str, arguments: &[(&str, &str)]) {
         let mut all = self.memory.0.lock().unwrap();
         let answer = match stream {

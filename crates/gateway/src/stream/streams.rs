@@ -5,7 +5,7 @@
 //! traits; what is in a message or a chunk nobody looks at on this side.
 
 use super::inbox::Inbox;
-use broker::Session;
+use broker::{Event, Session};
 use bytes::Bytes;
 use protocol::stream::{Entry, OffsetSpec};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// A node's streams.
 pub trait Source: Send + Sync {
     /// Those of the virtual host that the session has opened, for the connection with this inbox.
-    fn open(&self, session: &Arc<Session>, inbox: Arc<Inbox>) -> Box<dyn Streams>;
+    /// `secured` if it came by TLS.
+    fn open(&self, session: &Arc<Session>, inbox: Arc<Inbox>, secured: bool) -> Box<dyn Streams>;
 }
 
 /// Names a question of a connection; never used twice on it.
@@ -33,6 +34,9 @@ pub struct ReaderNumber(pub u64);
 /// Dropped when the connection is gone: its readers and publishers were dropped before, its single active consumers have left
 /// with it, and what was not confirmed by then is confirmed to nobody.
 pub trait Streams: Send {
+    /// The broker has something for the connection that is none of its own affairs.
+    fn event(&mut self, event: Event);
+
     /// Makes a stream. The arguments are as the client has them: names without `x-`, all values strings.
     fn create(&mut self, question: Question, stream: &str, arguments: &[(&str, &str)]);
 

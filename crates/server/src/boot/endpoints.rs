@@ -2,7 +2,7 @@
 
 use crate::config::{Config, HttpListener};
 use gateway::cluster::DEFAULT_PORT;
-use gateway::{amqp, link};
+use gateway::{amqp, link, stream};
 use listener::{Endpoint, Protocol, StartError, Tls, TlsOptions};
 use management::{HTTP, PROMETHEUS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -27,6 +27,7 @@ impl Endpoints {
         let mut endpoints = Self::default();
         let any = every_address();
         endpoints.add_amqp(config, any)?;
+        endpoints.add_stream(config, any)?;
         endpoints.add_http(HTTP, &config.management.listener, config, any)?;
         endpoints.add_http(PROMETHEUS, &config.prometheus.listener, config, any)?;
         endpoints.add_cluster(config, any)?;
@@ -90,6 +91,21 @@ impl Endpoints {
             }
         }
         self.all.extend(all);
+        Ok(())
+    }
+
+    /// The node's certificate does for streams, too.
+    fn add_stream(&mut self, config: &Config, any: IpAddr) -> Result<(), StartError> {
+        let plain = config.stream.listeners.values();
+        let plain = plain.map(|it| Endpoint::plain(stream::PROTOCOL, it.bind_address(any)));
+        self.all.extend(plain);
+        if !config.stream.tls_listeners.is_empty() {
+            let tls = self.load(&config.tls)?;
+            let secured = config.stream.tls_listeners.values();
+            self.all.extend(
+                secured.map(|it| Endpoint::secured(stream::PROTOCOL, it.bind_address(any), Arc::clone(&tls))),
+            );
+        }
         Ok(())
     }
 

@@ -212,6 +212,7 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     tls(&mut sheet, "cluster.tls", &config.cluster.tls);
     formation(&mut sheet, &config.cluster.formation);
     listeners(&mut sheet, config);
+    streams(&mut sheet, config);
     amqp(&mut sheet, config);
     users(&mut sheet, config);
     identity(&mut sheet, &config.identity);
@@ -231,6 +232,30 @@ fn formation(sheet: &mut Sheet, formation: &Formation) {
     sheet.maybe(of("k8s.seed_node"), formation.seed_node.as_ref());
     sheet.maybe(of("k8s.hostname_suffix"), formation.suffix.as_ref());
     sheet.maybe(of("k8s.service_name"), formation.service.as_ref());
+}
+
+fn streams(sheet: &mut Sheet, config: &Config) {
+    let stream = &config.stream;
+    for (kind, listeners) in [("tcp", &stream.listeners), ("ssl", &stream.tls_listeners)] {
+        sheet.list(format!("stream.listeners.{kind}"), listeners.keys(), NONE);
+        listed(sheet, &format!("stream.listeners.{kind}"), listeners);
+    }
+    sheet.put("stream.frame_max", stream.frame_max);
+    sheet.put("stream.heartbeat", stream.heartbeat_s);
+    sheet.put("stream.initial_credits", stream.initial_credits);
+    sheet.put("stream.credits_required_for_unblocking", stream.credits_required);
+    let (tcp, tls) = (&stream.advertised, &stream.advertised_tls);
+    for (key, host, port, secured) in [("", &tcp.0, tcp.1, false), ("tls_", &tls.0, tls.1, true)] {
+        if let Some(host) = host {
+            sheet.put(format!("stream.advertised_{key}host"), host);
+        }
+        if port.is_some() {
+            sheet.put(
+                format!("stream.advertised_{key}port"),
+                stream.advertised_port(secured),
+            );
+        }
+    }
 }
 
 fn listeners(sheet: &mut Sheet, config: &Config) {

@@ -17,6 +17,7 @@ use super::rules_definitions as definitions;
 use super::rules_discovery;
 use super::rules_guards as guards;
 use super::rules_quorum as quorum;
+use super::rules_stream as stream;
 use super::rules_syslog as syslog;
 use super::rules_tls as tls;
 use super::rules_trust as trust;
@@ -600,7 +601,36 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     ("aws.prefer_imdsv2", Part(OTHER_BACKENDS)),
     // Other protocols, plugins
-    ("stream.**", Part("streams")),
+    ("stream.listeners.tcp", Sets(stream::no_listeners)),
+    ("stream.listeners.tcp.*", Sets(stream::listener)),
+    ("stream.listeners.ssl", Sets(stream::no_tls_listeners)),
+    ("stream.listeners.ssl.*", Sets(stream::tls_listener)),
+    ("stream.frame_max", Sets(stream::frame_max)),
+    ("stream.heartbeat", Sets(stream::heartbeat)),
+    ("stream.initial_credits", Sets(stream::initial_credits)),
+    (
+        "stream.credits_required_for_unblocking",
+        Sets(stream::credits_required),
+    ),
+    ("stream.advertised_host", Sets(stream::advertised_host)),
+    ("stream.advertised_port", Sets(stream::advertised_port)),
+    ("stream.advertised_tls_host", Sets(stream::advertised_tls_host)),
+    ("stream.advertised_tls_port", Sets(stream::advertised_tls_port)),
+    (
+        "stream.tcp_listen_options.**",
+        NoEffect("tcp_listen_options counts for all listeners of clients"),
+    ),
+    (
+        "stream.num_acceptors.*",
+        NoEffect("the number of acceptors follows from the cores"),
+    ),
+    ("stream.read_ahead", NoEffect(STORE)),
+    ("stream.read_ahead_limit", NoEffect(STORE)),
+    (
+        "stream.replication.**",
+        NoEffect("a stream is on one node in this version, and nodes have one port for each other"),
+    ),
+    ("stream.**", Part("what this key asks of streams")),
     ("mqtt.**", Part("MQTT")),
     ("web_mqtt.**", Part("MQTT")),
     ("stomp.**", Part("STOMP")),

@@ -176,6 +176,7 @@ impl StreamConnection {
             }
             (BrokerEvent::Permitted, Stage::Opening(_)) => self.enter(now, out),
             (BrokerEvent::Alarm(alarm), Stage::Open(open)) => open.alarm = alarm.is_some(),
+            (event, Stage::Open(open)) => open.streams.event(event),
             _ => {}
         }
     }

@@ -108,7 +108,9 @@ impl StreamConnection {
         });
         let login = std::mem::replace(&mut opening.login, Login::new(None));
         let inbox = Arc::new(Inbox::new(self.outbox.clone()));
-        let streams = front_end.source.open(&session, inbox.clone());
+        let streams = front_end
+            .source
+            .open(&session, inbox.clone(), login.security.is_some());
         let mut open = Open::new(
             session,
             shown,
