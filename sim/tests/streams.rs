@@ -98,7 +98,7 @@ fn open(fs: &FaultyFs) -> Result<(StreamFiles, Stream<Plain>), StorageError> {
         bytes: it.bytes,
         last: Timestamp(it.last_ms),
     });
-    let mut machine = Stream::of_segments(settings(), closed);
+    let mut machine = Stream::of_segments(settings(), closed, newest.first);
     let mut outcome = Outcome::default();
     let Some(mut cursor) = files.segment_start(newest.first)? else {
         unreachable!("it was listed just now");

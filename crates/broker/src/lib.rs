@@ -112,7 +112,7 @@ pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use options::{DISK_FREE_LIMIT, OpenError, Options, Reconciliation};
-pub use queues::streams::{ReadChunk, StreamReader};
+pub use queues::streams::{NextChunk, ReadChunk, StreamReader};
 pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
@@ -132,6 +132,5 @@ pub use catalog::{ConsumerArguments, Conversion, Locator, QueueDefaults, StreamA
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::chunk::Matcher;
 pub use model::{Overflow, QueueSettings};
-pub use queue::Answer as QueueAnswer;
 pub use queue::stream::Start as StreamStart;
 pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, NodeConsumer, Standing};

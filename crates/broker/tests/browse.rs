@@ -128,7 +128,7 @@ fn browsing_while_others_consume_shows_each_moment_and_disturbs_nobody() {
                 }
             }
         });
-        let subscription = client.session.consume(CHANNEL, "q", settings).unwrap();
+        let subscription = client.session.consume(CHANNEL, "q", settings, None).unwrap();
         let mut next = 0;
         client.wait(|event| {
             if let Event::Deliver { delivery, .. } = event {

@@ -56,7 +56,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         priority: 0,
         window: 1 << 20,
     };
-    let _subscription = client.session.consume(CHANNEL, "q", settings).unwrap();
+    let _subscription = client.session.consume(CHANNEL, "q", settings, None).unwrap();
     let mut bodies = Vec::new();
     client.wait(|event| {
         if let Event::Deliver { delivery, .. } = event {
@@ -102,7 +102,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             priority: 0,
             window: 1 << 20,
         };
-        let subscription = client.session.consume(CHANNEL, queue, settings).unwrap();
+        let subscription = client.session.consume(CHANNEL, queue, settings, None).unwrap();
         let mut next = 0;
         client.wait(|event| {
             if let Event::Deliver { delivery, .. } = event {
@@ -151,7 +151,10 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
         priority: 0,
         window: 4 << 20,
     };
-    let subscription = client.session.consume(CHANNEL, "transient", settings).unwrap();
+    let subscription = client
+        .session
+        .consume(CHANNEL, "transient", settings, None)
+        .unwrap();
     let mut number = 0;
     client.wait(|event| {
         let Event::Deliver { delivery, .. } = event else {

@@ -118,7 +118,7 @@ impl Session {
         let known = known.ok_or(NoStream::Missing)?;
         let handle = self.broker().registry().get(known.id).ok_or(NoStream::Missing)?;
         let queue = handle.here().cloned().ok_or(NoStream::Unavailable)?;
-        let log = queue.stream_log().ok_or(NoStream::Unavailable)?;
+        let log = queue.stream_log().cloned().ok_or(NoStream::Unavailable)?;
         Ok(Stream {
             queue,
             log,
@@ -232,7 +232,8 @@ impl Stream {
     pub fn read(&self, from: Start, filter: Option<Matcher>) -> (ConsumerId, StreamReader) {
         let id = ConsumerId(self.queue.node().number());
         let at = self.log.begin(from);
-        let reader = StreamReader::new(self.queue.clone(), self.log.clone(), id, at, filter);
+        let at_queue = (self.queue.clone(), self.log.clone());
+        let reader = StreamReader::new(at_queue, id, self.outlet(), at, filter);
         self.ask(Ask::Attach {
             reader: id,
             outlet: self.outlet(),

@@ -1,10 +1,13 @@
 //! The folder of a node's streams, and the threads that write and read their files, apart from the fast path. Whatever is done
 //! for one stream is done by one thread of each sort, in order.
 
+use crate::queues::streams::StreamLog;
 use crate::worker::Worker;
 use model::QueueId;
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use storage::{FileSystem, StorageError, StreamFiles, World};
 
 /// Threads that write and sync. A stream's sync takes as long as its disk likes, and others need not wait for it.
@@ -12,6 +15,12 @@ const WRITERS: usize = 4;
 
 /// Threads that read what is not in memory any more, for consumers who take messages.
 const READERS: usize = 2;
+
+/// So many streams have their files open for writing.
+const OPEN_MOST: usize = 64;
+
+/// So many bytes are kept for readers of all streams together.
+const KEPT_MOST: usize = 64 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -22,6 +31,10 @@ pub struct StreamFolder {
     dir: PathBuf,
     writers: [Worker<Job>; WRITERS],
     readers: [Worker<Job>; READERS],
+    /// Streams whose files are open for writing, the one that was written to last at the end.
+    open: Mutex<VecDeque<Weak<StreamLog>>>,
+    /// What is kept of all streams for their readers, in bytes.
+    kept: AtomicUsize,
 }
 
 impl StreamFolder {
@@ -33,6 +46,8 @@ impl StreamFolder {
             dir,
             writers: Default::default(),
             readers: Default::default(),
+            open: Mutex::default(),
+            kept: AtomicUsize::new(0),
         }
     }
 
@@ -65,6 +80,40 @@ impl StreamFolder {
         self.readers[stream.0 as usize % READERS].send(Box::new(job));
     }
 
+    /// A stream was written to, by its writing thread: its files stay open, and those of another one are closed, perhaps.
+    pub fn wrote(&self, log: &Arc<StreamLog>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |it: &Weak<StreamLog>| std::ptr::eq(it.as_ptr(), Arc::as_ptr(log));
+        // Those that are busy stand at the end.
+        if let Some(at) = open.iter().rposition(is_it) {
+            open.remove(at);
+        }
+        open.push_back(Arc::downgrade(log));
+        let rests = if open.len() > OPEN_MOST {
+            open.pop_front()
+        } else {
+            None
+        };
+        drop(open);
+        if let Some(log) = rests.and_then(|log| log.upgrade()) {
+            self.write(log.stream(), move || log.rest());
+        }
+    }
+
+    /// True if more may be kept for readers.
+    pub fn may_keep(&self) -> bool {
+        self.kept.load(Ordering::Relaxed) < KEPT_MOST
+    }
+
+    /// A stream keeps so many bytes for its readers, after so many.
+    pub fn keeps(&self, before: usize, after: usize) {
+        if after > before {
+            self.kept.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.kept.fetch_sub(before - after, Ordering::Relaxed);
+        }
+    }
+
     /// Names the folders of streams that nobody knows. They are left alone: who has lost the catalog may want them.
     pub fn warn_of_unknown(&self, is_known: impl Fn(QueueId) -> bool) {
         let Ok(names) = self.fs.list(&self.dir) else {
@@ -82,6 +131,11 @@ impl StreamFolder {
 
     /// Has the threads finish what was sent before, and waits for them.
     pub fn stop(&self) {
+        // What is written may leave something for another round.
+        for _ in 0..2 {
+            self.writers.iter().for_each(Worker::wait);
+        }
+
         self.writers.iter().for_each(Worker::stop);
         self.readers.iter().for_each(Worker::stop);
     }

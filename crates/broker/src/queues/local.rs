@@ -71,6 +71,7 @@ pub struct Queue {
     pub vhost: Arc<str>,
     /// Whose name the segments bear that its bodies lie in.
     segments: JournalId,
+    stream_log: Option<Arc<StreamLog>>,
     host: Mutex<BoxedHost>,
     /// It turns the queue in the place of the host, if several nodes have the queue.
     replica: OnceLock<Replica>,
@@ -140,6 +141,7 @@ impl Queue {
         let queue = Arc::new(Self {
             first_seq: host.turned().status.next_seq,
             segments: host.segments().unwrap_or(segment_owner(known.id)),
+            stream_log: host.stream_log().cloned(),
             id: known.id,
             kind: AtomicU8::new(known.kind.number()),
             made,
@@ -184,9 +186,9 @@ impl Queue {
         self.kind.store(kind.number(), Ordering::Relaxed);
     }
 
-    /// What it shares with its readers, if it is a stream whose files could be opened. Waits for the thread that turns it, if any.
-    pub(crate) fn stream_log(&self) -> Option<Arc<StreamLog>> {
-        self.lock().stream_log().cloned()
+    /// What it shares with its readers, if it is a stream whose files could be opened.
+    pub(crate) fn stream_log(&self) -> Option<&Arc<StreamLog>> {
+        self.stream_log.as_ref()
     }
 
     /// From now on the member of a group turns it.

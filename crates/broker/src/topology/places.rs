@@ -115,6 +115,10 @@ impl Topology {
             return None;
         }
         let kind = catalog::kind_of(&declare.arguments);
+        if kind == QueueKind::Stream {
+            // Its clients look for it where they have declared it, and are not told yet where else it may be.
+            return None;
+        }
         let said = vhost.locator(kind, &declare.name, &declare.arguments);
         (said.unwrap_or(placing.locator) == Locator::Balanced).then_some(kind)
     }
@@ -279,7 +283,7 @@ mod tests {
             };
             let refused = [
                 session.declare_queue(CHANNEL, durable("q")).unwrap_err(),
-                session.consume(CHANNEL, "q", settings).unwrap_err(),
+                session.consume(CHANNEL, "q", settings, None).unwrap_err(),
                 session.get(CHANNEL, "q", true).unwrap_err(),
                 session.purge_queue(CHANNEL, "q").unwrap_err(),
                 session.delete_queue(CHANNEL, "q", false, false).unwrap_err(),

@@ -2,9 +2,10 @@
 //! the disk. What was made is removed again if a later step is refused.
 
 use super::streams::{NewSuperStream, Refused};
+use broker::Answer as QueueAnswer;
 use broker::{
-    Binding, ChannelId, DeclareExchange, DeclareQueue, Deleting, QueueAnswer, QueueDeletion, QueueQuestion,
-    Refusal, RefusalKind, Session, Ticket,
+    Binding, ChannelId, DeclareExchange, DeclareQueue, Deleting, QueueDeletion, QueueQuestion, Refusal,
+    RefusalKind, Session, Ticket,
 };
 use model::table::Table;
 use std::collections::{BTreeSet, VecDeque};
@@ -35,6 +36,8 @@ pub struct Steps {
     refused: Option<Refused>,
     /// What is said once all is done.
     after: Option<Refused>,
+    /// What the step under way makes was there before it was tried for the first time.
+    was_there: Option<bool>,
     /// What is in force and not durable yet.
     tickets: BTreeSet<Ticket>,
     deletion: Option<QueueDeletion>,
@@ -48,6 +51,7 @@ impl Steps {
             undo: VecDeque::new(),
             refused: None,
             after: None,
+            was_there: None,
             tickets: BTreeSet::new(),
             deletion: None,
         }
@@ -114,6 +118,7 @@ impl Steps {
             match self.take(&step, session, channel) {
                 Ok(()) => {
                     session.settle();
+                    self.was_there = None;
                     self.rest.pop_front();
                 }
                 Err(_) if session.must_ask() => return None,
@@ -127,13 +132,23 @@ impl Steps {
     fn take(&mut self, step: &Step, session: &Session, channel: ChannelId) -> Result<(), Refusal> {
         let durable = match step {
             Step::Queue(declare) => {
+                // What others have made is not undone.
+                let look = || session.may_make_stream(&declare.name) == Ok(true);
+                let is_there = *self.was_there.get_or_insert_with(look);
                 let durable = session.declare_queue(channel, declare.clone())?.durable;
-                self.undo.push_front(Step::DeleteQueue(declare.name.clone()));
+                if !is_there {
+                    self.undo.push_front(Step::DeleteQueue(declare.name.clone()));
+                }
                 durable
             }
             Step::Exchange(declare) => {
+                let is_there = *self
+                    .was_there
+                    .get_or_insert_with(|| session.has_exchange(&declare.name));
                 let durable = session.declare_exchange(channel, declare.clone())?.durable;
-                self.undo.push_front(Step::DeleteExchange(declare.name.clone()));
+                if !is_there {
+                    self.undo.push_front(Step::DeleteExchange(declare.name.clone()));
+                }
                 durable
             }
             Step::Bind {

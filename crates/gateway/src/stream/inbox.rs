@@ -66,6 +66,11 @@ impl Inbox {
         self.outbox.wake();
     }
 
+    /// Has the connection take another turn.
+    pub fn wake(&self) {
+        self.outbox.wake();
+    }
+
     /// Puts something in for a turn that is under way. Confirms of one publisher become one.
     pub fn put(&self, told: Told) {
         let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -181,6 +181,8 @@ impl Streams for Opened {
         });
     }
 
+    fn flush(&mut self) {}
+
     fn stats(&mut self, question: Question, stream: &str) {
         let stats = self.with(stream, |kept| {
             let last = kept.chunks.last().map_or(-1, |(first, _)| *first as i64);

@@ -5,8 +5,9 @@ use super::catalog_steps::{Step, Steps};
 use super::inbox::{Inbox, Told};
 use super::options::{Advertised, Options};
 use super::streams::*;
+use broker::Answer as QueueAnswer;
 use broker::{
-    ChannelId, Event, Matcher, NoStream, QueueAnswer, QueueQuestion, ReadChunk, Session, Stream,
+    ChannelId, Event, Matcher, NextChunk, NoStream, QueueQuestion, ReadChunk, Session, Stream,
     StreamPublisher, StreamReader, StreamStart, StreamWatch,
 };
 use bytes::Bytes;
@@ -47,6 +48,7 @@ impl Source for NodeStreams {
             },
             known: Known::default(),
             sent: BTreeMap::new(),
+            offsets: BTreeMap::new(),
             members: BTreeMap::new(),
             asked: BTreeMap::new(),
             steps: None,
@@ -56,6 +58,9 @@ impl Source for NodeStreams {
 
 /// The channel of what is asked of the catalog, and of streams that nobody publishes to.
 const CHANNEL: ChannelId = ChannelId(0);
+
+/// So many offsets are kept until they are flushed.
+const OFFSETS_AT_ONCE: usize = 1_024;
 
 /// What is asked of a queue.
 #[derive(Clone, Copy)]
@@ -71,6 +76,8 @@ struct Opened {
     known: Known,
     /// What publishers have handed on and nobody has confirmed.
     sent: BTreeMap<PublisherNumber, Sent>,
+    /// What is to be stored with the next flush: of several offsets under one reference the last one.
+    offsets: BTreeMap<(String, Vec<u8>), u64>,
     /// Single active consumers.
     members: BTreeMap<ReaderNumber, (StreamWatch, Registered)>,
     asked: BTreeMap<QueueQuestion, (Question, Asked)>,
@@ -164,7 +171,9 @@ impl Opened {
         };
         let mut all = sent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ids = Vec::new();
-        while let Some((_, some)) = all.pop_front_if(|(flush, _)| flushes.contains(*flush)) {
+        // Mostly those in front, and all of them.
+        while let Some(at) = all.iter().position(|(flush, _)| flushes.contains(*flush)) {
+            let some = all.remove(at).map(|(_, some)| some).unwrap_or_default();
             match ids.is_empty() {
                 true => ids = some,
                 false => ids.extend(some),
@@ -292,8 +301,17 @@ impl Streams for Opened {
         stream: &str,
         reference: Option<&[u8]>,
     ) -> Result<Box<dyn Publisher>, Refused> {
+        if reference.is_some_and(|reference| reference.contains(&0)) {
+            // Under such references other nodes send.
+            return Err(Refused::Precondition);
+        }
         let found = self.session.stream_to_write(stream, ChannelId(number.0))?;
         let publisher = found.publish(reference);
+        let is_used = |sent: &Sent| {
+            let is_empty = || sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            Arc::strong_count(sent) > 1 || !is_empty()
+        };
+        self.sent.retain(|_, sent| is_used(sent));
         let sent = Sent::default();
         self.sent.insert(number, sent.clone());
         Ok(Box::new(Publishing {
@@ -325,12 +343,22 @@ impl Streams for Opened {
     }
 
     fn store_offset(&mut self, stream: &str, reference: &[u8], offset: u64) {
-        match self.to_read(stream) {
-            Ok(found) => found.store_offset(reference, offset),
-            Err(refused) => tracing::warn!(
-                area = "connection",
-                "an offset in stream '{stream}' is not stored: {refused:?}"
-            ),
+        if self.offsets.len() >= OFFSETS_AT_ONCE {
+            self.flush();
+        }
+        let of = (stream.to_owned(), reference.to_vec());
+        self.offsets.insert(of, offset);
+    }
+
+    fn flush(&mut self) {
+        for ((stream, reference), offset) in std::mem::take(&mut self.offsets) {
+            match self.to_read(&stream) {
+                Ok(found) => found.store_offset(&reference, offset),
+                Err(refused) => tracing::warn!(
+                    area = "connection",
+                    "an offset in stream '{stream}' is not stored: {refused:?}"
+                ),
+            }
         }
     }
 
@@ -459,9 +487,11 @@ struct Reading {
 
 impl Reader for Reading {
     fn next(&mut self) -> Read {
-        self.reader
-            .next()
-            .map_or(Read::Later, |chunk| Read::Chunk(chunk.into()))
+        match self.reader.next() {
+            NextChunk::Here(chunk) => Read::Chunk(chunk.into()),
+            NextChunk::Later => Read::Later,
+            NextChunk::AskAgain => Read::AskAgain,
+        }
     }
 
     fn committed_chunk(&self) -> u64 {

@@ -84,8 +84,11 @@ pub trait Streams: Send {
     /// The offset that was stored under a reference: [`Answer::Number`] or [`Refused::NoOffset`].
     fn offset(&mut self, question: Question, stream: &str, reference: &[u8]);
 
-    /// Stores an offset under a reference. Nothing is answered; why it was not done is logged.
+    /// Stores an offset under a reference, with the next flush. Nothing is answered; why it was not done is logged.
     fn store_offset(&mut self, stream: &str, reference: &[u8], offset: u64);
+
+    /// Hands on the offsets that are to be stored.
+    fn flush(&mut self);
 
     /// Figures about a stream: [`Answer::Stats`].
     fn stats(&mut self, question: Question, stream: &str);
@@ -178,6 +181,8 @@ pub trait Reader: Send {
 pub enum Read {
     /// A chunk.
     Chunk(Chunk),
+    /// Nothing so far, and there is more to look at: others may have their turn first.
+    AskAgain,
     /// Nothing now: [`Told::Readable`](super::inbox::Told::Readable) comes with the first chunk after this was said.
     Later,
 }

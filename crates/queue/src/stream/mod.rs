@@ -210,13 +210,18 @@ impl<E: Ends> Stream<E> {
         }
     }
 
-    /// A stream whose closed segments are these, in order. The chunks of the newest segment are to be applied next: the first
-    /// one of them is a snapshot of what is tracked, unless it is the stream's first segment.
-    pub fn of_segments(settings: StreamSettings, closed: impl IntoIterator<Item = Segment>) -> Self {
+    /// A stream whose closed segments are these, in order, and whose newest one begins at `first`. The chunks of that are to be
+    /// applied next: the first one of them is a snapshot of what is tracked, unless it is the stream's first segment.
+    pub fn of_segments(
+        settings: StreamSettings,
+        closed: impl IntoIterator<Item = Segment>,
+        first: u64,
+    ) -> Self {
         let mut stream = Self::new(settings);
-        stream.segments = Segments::of(closed);
+        stream.segments = Segments::of(closed, first);
         stream.next_offset = stream.segments.next_offset();
         stream.last_time = stream.segments.last_time();
+        stream.readers.commit(stream.next_offset, &mut Vec::new());
         stream
     }
 

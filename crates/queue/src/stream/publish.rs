@@ -170,6 +170,7 @@ impl<E: Ends> Stream<E> {
             Request::Sequence { reply, .. } | Request::Offset { reply, .. } => {
                 outcome.effects.push(Effect::Reply(reply, super::Answer::Unknown));
             }
+            Request::Watch { reader, outlet } => outcome.effects.push(Effect::Gone { reader, outlet }),
             Request::Attach {
                 reader,
                 outlet,

@@ -33,14 +33,15 @@ pub struct Segments {
 const LOOK_AGAIN_MS: u64 = 10_000;
 
 impl Segments {
-    pub(super) fn of(closed: impl IntoIterator<Item = Segment>) -> Self {
+    /// The one that is written to begins at `first`.
+    pub(super) fn of(closed: impl IntoIterator<Item = Segment>, first: u64) -> Self {
         let closed: VecDeque<Segment> = closed.into_iter().collect();
         let last = closed.back().copied().unwrap_or_default();
         Self {
             bytes: closed.iter().map(|segment| segment.bytes).sum(),
             active: Segment {
-                first: last.next,
-                next: last.next,
+                first,
+                next: first,
                 bytes: 0,
                 last: last.last,
             },
@@ -152,12 +153,15 @@ mod tests {
 
     fn segments() -> Segments {
         let closed = [(0, 10, 100), (10, 20, 200), (20, 30, 300)];
-        let mut segments = Segments::of(closed.map(|(first, next, last)| Segment {
-            first,
-            next,
-            bytes: 1_000,
-            last: Timestamp(last),
-        }));
+        let mut segments = Segments::of(
+            closed.map(|(first, next, last)| Segment {
+                first,
+                next,
+                bytes: 1_000,
+                last: Timestamp(last),
+            }),
+            30,
+        );
         segments.grow(35, 500, Timestamp(400));
         segments
     }

@@ -243,7 +243,10 @@ impl World {
         self.promises.clear();
         self.readers.clear();
         let (closed, newest) = self.files();
-        let mut machine = Stream::of_segments(self.settings.clone(), closed);
+        let newest_first = newest
+            .first()
+            .map_or(0, |record| record.chunk().header().first_offset);
+        let mut machine = Stream::of_segments(self.settings.clone(), closed, newest_first);
         for record in newest {
             let mut bytes = Vec::new();
             model::Journaled::encode(&record, &mut bytes);

@@ -28,6 +28,9 @@ const RESERVE_LEAST: u64 = 64 << 10;
 /// And of at most so many.
 const RESERVE_MOST: u64 = 8 << 20;
 
+/// More memory for frames than this is given back at once, in bytes.
+const BUFFER_MOST: usize = 1 << 20;
+
 /// An entry to be appended.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamEntry<'a> {
@@ -238,7 +241,7 @@ impl StreamFiles {
         }
         part.set_rows(rows);
         part.publish(extent);
-        if writer.buffer.capacity() > RESERVE_MOST as usize {
+        if writer.buffer.capacity() > BUFFER_MOST {
             writer.buffer = Vec::new();
         }
         Ok(())
@@ -335,6 +338,7 @@ impl StreamFiles {
         writer.check()?;
         match self.parts().pop() {
             Some(part) if writer.open.is_some() => {
+                writer.buffer = Vec::new();
                 let outcome = self.close_part(&mut writer, &part);
                 writer.note(outcome)
             }

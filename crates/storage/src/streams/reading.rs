@@ -248,10 +248,19 @@ impl StreamFiles {
     /// Moves to the beginning of the part behind the cursor's; false if there is none.
     fn to_next_part(&self, cursor: &mut StreamCursor) -> Result<bool, StorageError> {
         let first = cursor.part.first;
-        let Some(next) = self.parts().into_iter().find(|part| part.first > first) else {
-            return Ok(false);
+        let (next, file) = loop {
+            let parts = self.parts();
+            let Some(next) = parts.into_iter().find(|part| part.first > first) else {
+                return Ok(false);
+            };
+            let opened = next.open(self.fs.as_ref(), Access::Read);
+            let is_there = self.parts().iter().any(|other| Arc::ptr_eq(other, &next));
+            // One that was dropped just now cannot be opened any more.
+            if opened.is_ok() || is_there {
+                break (next, opened?);
+            }
         };
-        cursor.file = next.open(self.fs.as_ref(), Access::Read)?;
+        cursor.file = file;
         (cursor.position, cursor.next) = (HEADER as u64, cursor.next.max(next.first));
         cursor.part = next;
         Ok(true)

@@ -26,6 +26,8 @@ struct Consumer {
     next: u64,
     /// As far as the machine said; nothing is to be read, if it did not.
     below: Option<u64>,
+    /// A chunk that is being taken apart, and the offset from which on it was not.
+    open: Option<(Vec<u8>, u64)>,
     /// Chunks that were read and not taken apart yet.
     chunks: VecDeque<Vec<u8>>,
     cursor: Option<StreamCursor>,
@@ -60,6 +62,7 @@ impl Consumers {
                 from,
                 next: from,
                 below: None,
+                open: None,
                 chunks: VecDeque::new(),
                 cursor: None,
                 is_loading: false,
@@ -87,21 +90,21 @@ impl Consumers {
         }
     }
 
-    /// This was read for one of them.
-    pub fn loaded(&mut self, loaded: Loaded) {
-        let Some(it) = self.all.get_mut(&loaded.consumer) else {
-            return;
-        };
+    /// This was read for one of them. If it could not be read, returns where its deliveries went: it ends.
+    pub fn loaded(&mut self, loaded: Loaded) -> Option<Outlet> {
+        let it = self.all.get_mut(&loaded.consumer)?;
         it.is_loading = false;
         it.cursor = loaded.cursor;
-        if loaded.page.is_empty() {
-            // Nothing is there, or nothing that can be read: it goes on where there is something again.
+        let Some(page) = loaded.page else {
+            return Some(it.subscriber.outlet().clone());
+        };
+        if page.is_empty() {
+            // What is below was dropped meanwhile: it goes on where there is something again.
             it.next = it.below.unwrap_or(it.next);
             it.cursor = None;
-            return;
         }
-        it.chunks
-            .extend(loaded.page.entries().map(|(_, bytes)| bytes.to_vec()));
+        it.chunks.extend(page.entries().map(|(_, bytes)| bytes.to_vec()));
+        None
     }
 
     /// Delivers to one what it may have, and has read what it then wants. Returns where it stands if it has all that the machine
@@ -119,17 +122,22 @@ impl Consumers {
             if !it.subscriber.wants() {
                 return None;
             }
+            if it.take_more(stream) {
+                continue;
+            }
             if let Some(chunk) = it.chunks.pop_front() {
-                it.take(&chunk, stream);
+                it.take(chunk, stream);
                 continue;
             }
             let below = it.below?;
             if it.next >= below {
                 it.below = None;
+                // A file that is dropped is not held open for somebody who needs nothing of it.
+                it.cursor = None;
                 return Some(it.next);
             }
             if let Some(record) = log.newest(it.next) {
-                it.take(record.bytes(), stream);
+                it.take(record.bytes().to_vec(), stream);
                 continue;
             }
             if !std::mem::replace(&mut it.is_loading, true) {
@@ -147,8 +155,8 @@ impl Consumers {
 
 impl Consumer {
     /// Takes a chunk apart, if it may have something that is wanted.
-    fn take(&mut self, bytes: &[u8], stream: &str) {
-        let Some((header, filter, _)) = parts(bytes) else {
+    fn take(&mut self, bytes: Vec<u8>, stream: &str) {
+        let Some((header, filter, _)) = parts(&bytes) else {
             return;
         };
         if header.next_offset() <= self.next {
@@ -156,10 +164,20 @@ impl Consumer {
         }
         self.next = header.next_offset();
         let passes = |filter_of: &Matcher| filter_of.passes(&bytes[filter.clone()]);
-        if self.filter.as_ref().is_none_or(passes)
-            && let Some(block) = messages::block(bytes, self.from, stream)
-        {
-            self.subscriber.put(block);
+        if self.filter.as_ref().is_none_or(passes) {
+            self.open = Some((bytes, self.from));
+            self.take_more(stream);
         }
+    }
+
+    /// Takes some more out of the chunk that was begun; false if there is none.
+    fn take_more(&mut self, stream: &str) -> bool {
+        let Some((bytes, from)) = self.open.take() else {
+            return false;
+        };
+        let (block, rest) = messages::some(&bytes, from, stream);
+        self.subscriber.put(block);
+        self.open = rest.map(|from| (bytes, from));
+        true
     }
 }

@@ -50,6 +50,8 @@ impl StreamHost {
         let opened = node.streams.open(known.id).and_then(|files| {
             let log = StreamLog::new(known, node.clone(), files);
             let machine = recovered::machine(&log, stream_settings(settings))?;
+            // Those that a kill has left.
+            log.drop_below(machine.segments().first_offset());
             Ok((machine, log))
         });
         match opened {
@@ -116,8 +118,13 @@ impl StreamHost {
             self.waiting.extend(effect.map(|effect| (self.made, effect)));
         }
         for order in std::mem::take(&mut self.outcome.effects) {
+            // Nobody hears of a number before it is safe.
+            let waits = matches!(order, Order::Reply(..)) && !self.retired;
             let effect = self.effect(order);
-            self.effects.extend(effect);
+            match waits {
+                true => self.waiting.extend(effect.map(|effect| (self.made, effect))),
+                false => self.effects.extend(effect),
+            }
         }
     }
 
@@ -181,7 +188,11 @@ impl StreamHost {
             self.refuse_waiting();
         }
         for loaded in log.take_loaded() {
-            self.consumers.loaded(loaded);
+            let consumer = loaded.consumer;
+            if let Some(outlet) = self.consumers.loaded(loaded) {
+                self.cancel(consumer);
+                self.effects.push(Effect::CancelConsumer { outlet, consumer });
+            }
         }
     }
 
@@ -190,6 +201,12 @@ impl StreamHost {
         for (_, effect) in self.waiting.drain(..) {
             match effect {
                 Effect::Confirm(receipt) => self.effects.push(Effect::Reject(receipt)),
+                // A node that has no answer asks again.
+                Effect::Reply(_, Answer::Recalled { .. }) => {}
+                // What is known is not safe.
+                Effect::Reply(reply, Answer::Number(_)) => {
+                    self.effects.push(Effect::Reply(reply, Answer::Empty));
+                }
                 effect => self.effects.push(effect),
             }
         }
@@ -216,7 +233,9 @@ impl StreamHost {
         from: Start,
         filter: Option<Matcher>,
     ) {
-        let Some(log) = self.log.clone() else { return };
+        let Some(log) = self.log.clone() else {
+            return self.effects.push(Effect::CancelConsumer { outlet, consumer });
+        };
         let from = log.begin(from);
         log.attach();
         self.consumers
@@ -274,11 +293,11 @@ impl StreamHost {
     fn retire(&mut self) {
         self.retired = true;
         self.consumers = Consumers::default();
-        self.ask(Ask::Retire);
-        self.outlets.clear();
         // As of any queue that is deleted: the messages went nowhere.
         let waiting = self.waiting.drain(..).map(|(_, effect)| effect);
         self.effects.extend(waiting);
+        self.ask(Ask::Retire);
+        self.outlets.clear();
         if let Some(log) = &self.log {
             log.remove();
         }
@@ -311,10 +330,12 @@ impl StreamHost {
                             ..
                         } = request
                         {
-                            self.effects.push(Effect::Reject(receipt));
+                            self.waiting.push_back((u64::MAX, Effect::Reject(receipt)));
                         }
                         return;
                     }
+                    // What is answered is on record by then.
+                    Ask::Sequence { .. } | Ask::Offset { .. } => self.ask(Ask::EndTurn),
                     _ => {}
                 }
                 self.ask(request);
@@ -333,7 +354,9 @@ impl QueueHost for StreamHost {
         self.now = now;
         match request {
             Request::Enqueue { receipt, .. } | Request::EnqueueFrom { receipt, .. } if self.is_broken() => {
-                self.effects.extend(receipt.map(Effect::Reject));
+                // Behind what came before.
+                let refused = receipt.map(|receipt| (u64::MAX, Effect::Reject(receipt)));
+                self.waiting.extend(refused);
             }
             Request::Enqueue { block, receipt } if self.retired => {
                 drop(block);
@@ -342,6 +365,11 @@ impl QueueHost for StreamHost {
             }
             Request::Enqueue { block, receipt } => {
                 let batch = messages::batch(&block, 0);
+                if batch.len() < block.len() {
+                    // Some are too large for a stream.
+                    let refused = receipt.map(|receipt| (self.made, Effect::Reject(receipt)));
+                    return self.waiting.extend(refused);
+                }
                 self.ask(Ask::Publish {
                     reference: None,
                     batch,
@@ -354,6 +382,7 @@ impl QueueHost for StreamHost {
                 receipt,
             } => self.enqueue_from(*origin, &block, receipt),
             Request::Recall { sender, reply, .. } => {
+                self.ask(Ask::EndTurn);
                 let last = self.machine.sequence(&reference_of(sender));
                 let (below, refused) = (last.map_or(1, |last| last + 1), Ranges::new());
                 self.promise(Effect::Reply(reply, Answer::Recalled { below, refused }));
@@ -412,7 +441,8 @@ impl QueueHost for StreamHost {
             Request::Retire => self.retire(),
             Request::Use { reply } => {
                 let status = self.machine.status();
-                let (ready, consumers) = (status.committed - status.first_offset, status.readers as u64);
+                let ready = status.committed.saturating_sub(status.first_offset);
+                let consumers = status.readers as u64;
                 self.reply(reply, Answer::Stands { ready, consumers });
             }
             Request::Wake => self.ask(Ask::Wake),
@@ -435,7 +465,10 @@ impl QueueHost for StreamHost {
 
     fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
         if !self.retired {
-            self.ask(Ask::EndTurn);
+            // What comes while something is written is written together, afterwards.
+            if !self.log.as_ref().is_some_and(|log| log.is_busy()) {
+                self.ask(Ask::EndTurn);
+            }
             self.look_at_files();
             self.serve();
         }
@@ -547,7 +580,10 @@ fn stream_settings(settings: &QueueSettings) -> StreamSettings {
     StreamSettings {
         max_bytes: settings.max_length_bytes,
         max_age_ms: settings.max_age_ms,
-        segment_bytes: settings.segment_bytes.unwrap_or(usual.segment_bytes),
+        segment_bytes: settings
+            .segment_bytes
+            .filter(|it| *it > 0)
+            .unwrap_or(usual.segment_bytes),
         filter_bytes: settings.filter_bytes.unwrap_or(usual.filter_bytes),
     }
 }

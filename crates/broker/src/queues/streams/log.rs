@@ -73,8 +73,8 @@ pub(super) struct Loaded {
     pub consumer: model::ConsumerId,
     /// Where the next read goes on; `None` if the stream has nothing, or could not be read.
     pub cursor: Option<StreamCursor>,
-    /// The chunks.
-    pub page: Page,
+    /// The chunks; `None` if they cannot be read.
+    pub page: Option<Page>,
 }
 
 /// How far the writing thread has come.
@@ -186,7 +186,8 @@ impl StreamLog {
     /// The last one that leaves takes what is kept for readers along.
     pub(super) fn detach(&self) {
         if self.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *self.tail() = Tail::default();
+            let gone = std::mem::take(&mut *self.tail());
+            self.node.streams.keeps(gone.bytes, 0);
         }
     }
 
@@ -209,7 +210,9 @@ impl StreamLog {
         let chunk = tail.chunks.get_mut(at)?;
         chunk.taken += 1;
         let record = chunk.record.clone();
+        let before = tail.bytes;
         tail.shrink(self.readers.load(Ordering::Acquire));
+        self.node.streams.keeps(before, tail.bytes);
         Some(record)
     }
 
@@ -224,7 +227,11 @@ impl StreamLog {
         below: u64,
     ) -> Result<Page, StorageError> {
         if cursor.as_ref().is_none_or(|cursor| cursor.next() != offset) {
-            *cursor = self.files.find(offset)?;
+            *cursor = match self.files.find(offset) {
+                // It is found by walking, then, past what is damaged.
+                Err(StorageError::Corrupt { .. }) => self.start_of_segment(offset)?,
+                found => found?,
+            };
         }
         let Some(cursor) = cursor else {
             return Ok(Page::default());
@@ -235,9 +242,25 @@ impl StreamLog {
                     self.complain(&error);
                     self.files.skip(cursor)?;
                 }
-                read => return read,
+                Ok(page) if page.is_empty() || cursor.next() > offset => return Ok(page),
+                Ok(_) => {}
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    fn start_of_segment(&self, offset: u64) -> Result<Option<StreamCursor>, StorageError> {
+        let segments = self.files.segments();
+        let at = segments.partition_point(|segment| segment.first <= offset).max(1) - 1;
+        match segments.get(at) {
+            Some(segment) => self.files.segment_start(segment.first),
+            None => Ok(None),
+        }
+    }
+
+    /// The writing thread has something to do, and turns the queue when it has done it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.io().is_busy
     }
 
     /// Has a page read for a consumer of messages; the queue is turned with it.
@@ -250,11 +273,8 @@ impl StreamLog {
     ) {
         let log = self.clone();
         self.node.streams.read(self.id, move || {
-            let page = log.read(&mut cursor, offset, below).unwrap_or_else(|error| {
-                log.complain(&error);
-                cursor = None;
-                Page::default()
-            });
+            let read = log.read(&mut cursor, offset, below);
+            let page = read.inspect_err(|error| log.complain(error)).ok();
             log.io().loaded.push(Loaded {
                 consumer,
                 cursor,
@@ -348,6 +368,7 @@ impl StreamLog {
         let is_done = io.pending.is_empty() && io.drop_below.is_none();
         io.is_busy = !is_done;
         drop(io);
+        self.node.streams.wrote(self);
         if !is_done {
             self.go_on();
         }
@@ -369,13 +390,23 @@ impl StreamLog {
             // What is confirmed outlives a crash only if the stream itself does.
             self.node.log.sync()?;
         }
-        drop_below.map_or(Ok(()), |offset| self.files.drop_below(offset))
+        // What remains is tried again with the next ones that go.
+        if let Some(error) = drop_below.and_then(|offset| self.files.drop_below(offset).err()) {
+            tracing::warn!(area = "storage", "old segments of {} remain: {error}", self.name);
+        }
+        Ok(())
     }
 
-    /// Keeps chunks for readers, if there are some.
+    /// Keeps chunks for readers, if there are some, and the node has memory for that.
     fn keep_newest(&self, records: &[Record]) {
-        let readers = self.readers.load(Ordering::Acquire);
+        let may_keep = self.node.streams.may_keep();
+        let readers = if may_keep {
+            self.readers.load(Ordering::Acquire)
+        } else {
+            0
+        };
         let mut tail = self.tail();
+        let before = tail.bytes;
         for record in records {
             let header = *record.chunk().header();
             if header.records == 0 {
@@ -390,12 +421,28 @@ impl StreamLog {
             });
         }
         tail.shrink(readers);
+        self.node.streams.keeps(before, tail.bytes);
     }
 
     fn turn(&self) {
         if let Some(queue) = self.queue.get().and_then(Weak::upgrade) {
             queue.submit(Request::Wake);
         }
+    }
+
+    /// Nothing has come for a while: no file stays open. For the writing thread.
+    pub(crate) fn rest(&self) {
+        if self.io().is_busy {
+            return;
+        }
+        if let Err(error) = self.files.rest() {
+            self.complain(&error);
+        }
+    }
+
+    /// Whose it is.
+    pub(crate) fn stream(&self) -> QueueId {
+        self.id
     }
 
     /// The stream is deleted: so are its files, once that is durable.

@@ -4,11 +4,14 @@ use model::chunk::{Batch, Chunk, Entry, UNCOMPRESSED_MOST};
 use model::limits::Limits;
 use model::properties::{BasicProperties, amqp10};
 use model::table::Value;
-use model::{Block, BlockBuilder};
+use model::{Block, BlockBuilder, Timestamp};
 use std::sync::Arc;
 
 /// The header that says under which value a message is found.
 const X_STREAM_FILTER_VALUE: &str = "x-stream-filter-value";
+
+/// Enough messages for one block, in bytes.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// The longest filter value, in bytes; RabbitMQ's AMQP clients cannot send a longer one.
 const FILTER_VALUE_MOST: usize = 255;
@@ -44,25 +47,36 @@ pub fn batch(block: &Block, first: u64) -> Batch {
     batch
 }
 
-/// The messages of a chunk from this offset on. A sub-batch that cannot be read is passed over.
-pub fn block(bytes: &[u8], from: u64, stream: &str) -> Option<Arc<Block>> {
-    let chunk = Chunk::trusted(bytes)?;
+/// Messages of a chunk from this offset on, and the offset of those that are left: no more than fits into some memory, but one
+/// entry at least, for what is compressed may be much. A sub-batch that cannot be read is passed over.
+pub fn some(bytes: &[u8], from: u64, stream: &str) -> (Arc<Block>, Option<u64>) {
     let mut block = BlockBuilder::new();
-    let limits = Limits::default();
-    let mut put = |offset: u64, message: &[u8]| {
-        if offset < from {
-            return;
-        }
-        let read = amqp10::read(message, offset, &limits);
-        block.push(
-            read.exchange.unwrap_or_default(),
-            read.routing_key.unwrap_or(stream.as_bytes()),
-            &read.properties.encode(),
-            &read.body,
-        );
+    let Some(chunk) = Chunk::trusted(bytes) else {
+        return (Arc::new(block.finish(true, Timestamp(0))), None);
     };
+    let limits = Limits::default();
     let mut room = Vec::new();
+    let mut rest = None;
     for (offset, entry) in chunk.entries() {
+        if offset + u64::from(entry.records()) <= from {
+            continue;
+        }
+        if block.bytes() >= BLOCK_BYTES {
+            rest = Some(offset);
+            break;
+        }
+        let mut put = |offset: u64, message: &[u8]| {
+            if offset < from {
+                return;
+            }
+            let read = amqp10::read(message, offset, &limits);
+            block.push(
+                read.exchange.unwrap_or_default(),
+                read.routing_key.unwrap_or(stream.as_bytes()),
+                &read.properties.encode(),
+                &read.body,
+            );
+        };
         match entry {
             Entry::Message(message) => put(offset, message),
             Entry::SubBatch(batch) => match batch.messages(&mut room, UNCOMPRESSED_MOST) {
@@ -75,5 +89,5 @@ pub fn block(bytes: &[u8], from: u64, stream: &str) -> Option<Arc<Block>> {
             },
         }
     }
-    Some(Arc::new(block.finish(true, chunk.header().timestamp)))
+    (Arc::new(block.finish(true, chunk.header().timestamp)), rest)
 }

@@ -21,4 +21,4 @@ mod recovered;
 
 pub use kind::OfFiles;
 pub use log::StreamLog;
-pub use reader::{ReadChunk, StreamReader};
+pub use reader::{NextChunk, ReadChunk, StreamReader};

@@ -1,6 +1,8 @@
 //! Somebody who takes chunks as they are: it reads by itself, on its own thread, and is told when there is something.
 
 use super::log::{StreamLog, parts};
+use crate::clients::outbox::Event;
+use crate::node::ends::Outlet;
 use crate::queues::Queue;
 use bytes::Bytes;
 use model::ConsumerId;
@@ -20,11 +22,26 @@ pub struct ReadChunk {
     pub entries: Bytes,
 }
 
+/// What a reader has.
+#[derive(Clone, Debug)]
+pub enum NextChunk {
+    /// A chunk.
+    Here(ReadChunk),
+    /// Nothing now: the reader's outbox is told with the first chunk after this was said.
+    Later,
+    /// Nothing so far, and there is more to look at: others may have their turn first.
+    AskAgain,
+}
+
+/// So many pages are looked at before others have their turn.
+const PAGES_AT_ONCE: usize = 4;
+
 /// Somebody who takes chunks.
 pub struct StreamReader {
     queue: Arc<Queue>,
     log: Arc<StreamLog>,
     id: ConsumerId,
+    outlet: Outlet,
     position: u64,
     filter: Option<Matcher>,
     cursor: Option<StreamCursor>,
@@ -35,9 +52,9 @@ pub struct StreamReader {
 impl StreamReader {
     /// Begins at this offset. The queue knows the reader by this name.
     pub(crate) fn new(
-        queue: Arc<Queue>,
-        log: Arc<StreamLog>,
+        (queue, log): (Arc<Queue>, Arc<StreamLog>),
         id: ConsumerId,
+        outlet: Outlet,
         position: u64,
         filter: Option<Matcher>,
     ) -> Self {
@@ -46,6 +63,7 @@ impl StreamReader {
             queue,
             log,
             id,
+            outlet,
             position,
             filter,
             cursor: None,
@@ -53,30 +71,24 @@ impl StreamReader {
         }
     }
 
-    /// The next chunk of messages that is safe and that the filter lets pass. With `None` there is nothing now, and the reader's
-    /// outbox is told with the first chunk after this was said.
-    pub fn next(&mut self) -> Option<ReadChunk> {
-        loop {
-            if let Some(bytes) = self.page.pop_front() {
+    /// The next chunk of messages that is safe and that the filter lets pass.
+    pub fn next(&mut self) -> NextChunk {
+        for _ in 0..PAGES_AT_ONCE {
+            while let Some(bytes) = self.page.pop_front() {
                 if let Some(chunk) = self.take(&bytes) {
-                    return Some(chunk);
+                    return NextChunk::Here(chunk);
                 }
-                continue;
             }
             let below = self.log.committed();
             if self.position >= below {
                 self.all_read();
-                return None;
+                return NextChunk::Later;
             }
             if let Some(record) = self.log.newest(self.position) {
-                let bytes = Bytes::from_owner(Owned(record));
-                if let Some(chunk) = self.take(&bytes) {
-                    return Some(chunk);
-                }
+                self.page.push_back(Bytes::from_owner(Owned(record)));
                 continue;
             }
-            let page = self.log.read(&mut self.cursor, self.position, below);
-            match page {
+            match self.log.read(&mut self.cursor, self.position, below) {
                 Ok(page) if !page.is_empty() => {
                     let (bytes, entries) = page.into_parts();
                     let bytes = Bytes::from(bytes);
@@ -89,10 +101,20 @@ impl StreamReader {
                 }
                 Err(error) => {
                     self.log.complain(&error);
-                    self.position = below;
+                    self.give_up();
+                    return NextChunk::Later;
                 }
             }
         }
+        NextChunk::AskAgain
+    }
+
+    /// It cannot be read here now: whoever reads is told that it is over, and may begin again where it was.
+    fn give_up(&self) {
+        self.outlet.outbox.send(Event::ConsumerCancelled {
+            channel: self.outlet.channel,
+            consumer: self.id,
+        });
     }
 
     /// Where the last chunk begins that is safe; 0 if there is none.
@@ -113,7 +135,9 @@ impl StreamReader {
         })
     }
 
-    fn all_read(&self) {
+    fn all_read(&mut self) {
+        // A file that is dropped is not held open for somebody who needs nothing of it.
+        self.cursor = None;
         self.ask(Ask::Sent {
             reader: self.id,
             next: self.position,

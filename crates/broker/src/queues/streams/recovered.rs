@@ -13,7 +13,7 @@ use storage::StorageError;
 /// The newest file cannot be read, or what was synced is damaged.
 pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>, StorageError> {
     let segments = log.files().segments();
-    let Some((_, closed)) = segments.split_last() else {
+    let Some((newest, closed)) = segments.split_last() else {
         return Ok(Stream::new(settings));
     };
     let closed = closed.iter().map(|it| Segment {
@@ -22,7 +22,7 @@ pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>
         bytes: it.bytes,
         last: Timestamp(it.last_ms),
     });
-    let mut machine = Stream::of_segments(settings, closed);
+    let mut machine = Stream::of_segments(settings, closed, newest.first);
     let mut outcome = Outcome::default();
     log.files().walk_newest(|head, bytes| {
         let record = bytes.and_then(|bytes| Record::new(bytes.to_vec()));

@@ -128,7 +128,7 @@ impl Node {
             window: 1 << 20,
             paused: false,
         };
-        self.session.consume(CHANNEL, "q", settings)
+        self.session.consume(CHANNEL, "q", settings, None)
     }
 
     fn events(&self) -> Vec<Event> {

@@ -159,7 +159,9 @@ impl StreamConnection {
 
     /// The session ends; what it had open goes with it.
     fn leave(&mut self) {
-        if let Stage::Open(open) = std::mem::replace(&mut self.stage, Stage::Finished) {
+        if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, Stage::Finished) {
+            // What came with the end is published.
+            open.flush();
             let session = open.session.clone();
             drop(open);
             session.close();

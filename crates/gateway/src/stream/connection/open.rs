@@ -22,7 +22,7 @@ pub struct Open {
     pub(super) streams: Box<dyn Streams>,
     pub(super) session: Arc<Session>,
     pub(super) shown: Arc<stats::Connection>,
-    inbox: Arc<Inbox>,
+    pub(super) inbox: Arc<Inbox>,
     pub(super) login: Login,
     pub(super) heartbeat: Heartbeat,
     /// The largest frame that the client takes, in bytes; 0 is no limit.
@@ -150,6 +150,7 @@ impl Open {
     /// Hands on what was published.
     pub fn flush(&mut self) {
         self.publishers.flush();
+        self.streams.flush();
     }
 
     /// Does what the streams have for it.

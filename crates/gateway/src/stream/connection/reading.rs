@@ -107,7 +107,8 @@ impl Subscriptions {
     }
 
     /// Writes chunks, one of each subscription in turn, while there is room.
-    pub fn fill(&mut self, says_committed: bool, out: &mut Output) {
+    /// True if it is to be called again without anything else happening.
+    pub fn fill(&mut self, says_committed: bool, out: &mut Output) -> bool {
         let limit = out.limit();
         while out.bytes().len() < limit
             && let Some(id) = self.ready.pop_front()
@@ -119,8 +120,14 @@ impl Subscriptions {
             let Some(reader) = &mut it.reader else {
                 continue;
             };
-            let Read::Chunk(chunk) = reader.next() else {
-                continue;
+            let chunk = match reader.next() {
+                Read::Chunk(chunk) => chunk,
+                Read::Later => continue,
+                Read::AskAgain => {
+                    // With the connection's next turn.
+                    self.wake(id);
+                    return true;
+                }
             };
             it.credit -= 1;
             let committed = says_committed.then(|| reader.committed_chunk());
@@ -131,13 +138,16 @@ impl Subscriptions {
             bytes.extend_from_slice(&chunk.data);
             self.wake(id);
         }
+        false
     }
 }
 
 impl Open {
     /// Writes deliveries.
     pub fn fill(&mut self, out: &mut Output) {
-        self.subscriptions.fill(self.says_committed, out);
+        if self.subscriptions.fill(self.says_committed, out) {
+            self.inbox.wake();
+        }
     }
 
     /// Begins a subscription. The order of the refusals is RabbitMQ's.
@@ -266,7 +276,9 @@ impl Open {
 
     /// True if the client has left a request unanswered for too long.
     pub fn is_unanswered(&self) -> bool {
-        self.updates.values().any(|update| self.now >= update.until)
+        let is_asked = |update: &Update| self.subscriptions.ids.contains_key(&update.reader);
+        let mut updates = self.updates.values();
+        updates.any(|update| self.now >= update.until && is_asked(update))
     }
 }
 

@@ -81,6 +81,8 @@ impl Open {
 
     /// Answers a request, or has it answered later.
     pub(super) fn request(&mut self, correlation_id: u32, request: &Request<'_>, out: &mut Output) {
+        // What was published before is before it.
+        self.flush();
         let key = request.key();
         let outcome = match request {
             Request::DeclarePublisher(declare) => self.declare_publisher(declare).map(|()| None),
