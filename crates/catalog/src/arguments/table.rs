@@ -302,7 +302,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     )),
     // Of streams the policy counts, whatever the argument says.
     argument("x-max-age", Rule::Age, STREAM)
-        .policy(key("max-age", KeyRule::Age, "max-age"))
+        .policy(key("max-age", KeyRule::Age, "max age"))
         .sets(|settings, said| settings.max_age_ms = said.ruled_text().and_then(age_ms)),
     argument("x-stream-max-segment-size-bytes", Rule::Number(0), STREAM)
         .policy(key(
@@ -315,7 +315,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         .policy(key(
             "stream-filter-size-bytes",
             KeyRule::Between(16, 255),
-            "stream filter size",
+            "filter size. Valid range is 16-255",
         ))
         .sets(|settings, said| settings.filter_bytes = said.ruled(255).map(|it| it as u8)),
     // As many as there are, if there are fewer; one for now.

@@ -180,7 +180,7 @@ mod tests {
         assert!(check(Table::new().with("max-age", "1D"), user).is_ok());
         assert_eq!(
             said(Table::new().with("max-age", "soon"), user),
-            format!("{begin}<<\"soon\">> is not a valid max-age\n")
+            format!("{begin}<<\"soon\">> is not a valid max age\n")
         );
     }
 

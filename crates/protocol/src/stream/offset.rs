@@ -63,10 +63,15 @@ impl<'a> Field<'a> for OffsetSpec {
 /// Nothing, where a client does not say where to begin: its subscription said so.
 impl<'a> Field<'a> for Option<OffsetSpec> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
-        match u16::read(reader)? {
-            NONE => Ok(None),
-            kind => OffsetSpec::read_kind(kind, reader).map(Some),
+        let spec = match u16::read(reader)? {
+            NONE => None,
+            kind => Some(OffsetSpec::read_kind(kind, reader)?),
+        };
+        // Some clients write a number whatever the kind is; RabbitMQ takes no notice of it.
+        if !reader.is_empty() {
+            u64::read(reader)?;
         }
+        Ok(spec)
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -122,6 +127,11 @@ mod tests {
             );
         }
         assert_eq!(<Option<OffsetSpec>>::read(&mut Reader::new(b"\0\0")), Ok(None));
+        let with_a_number = &mut Reader::new(b"\0\x01\0\0\0\0\0\0\0\0");
+        assert_eq!(
+            <Option<OffsetSpec>>::read(with_a_number),
+            Ok(Some(OffsetSpec::First))
+        );
         for bad in [&b"\0\0"[..], b"\0\x06", b"\0\x04\0\0", b"\0"] {
             assert_eq!(OffsetSpec::read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }

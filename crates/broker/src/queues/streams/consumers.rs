@@ -45,13 +45,13 @@ impl Consumers {
         self.all.contains_key(&consumer)
     }
 
-    /// Adds one that begins with the message of this offset.
+    /// Adds one that reads from an offset on, and takes no message below another one.
     pub fn add(
         &mut self,
         consumer: ConsumerId,
         outlet: Outlet,
         settings: ConsumerSettings,
-        from: u64,
+        (at, from): (u64, u64),
         filter: Option<Matcher>,
     ) {
         self.all.insert(
@@ -60,7 +60,7 @@ impl Consumers {
                 subscriber: Subscriber::new(outlet, settings),
                 filter,
                 from,
-                next: from,
+                next: at,
                 below: None,
                 open: None,
                 chunks: VecDeque::new(),

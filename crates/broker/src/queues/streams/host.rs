@@ -236,13 +236,19 @@ impl StreamHost {
         let Some(log) = self.log.clone() else {
             return self.effects.push(Effect::CancelConsumer { outlet, consumer });
         };
-        let from = log.begin(from);
+        let at = log.begin(from);
+        // Who asks for a message that is not there yet waits for it.
+        let first = if let Start::Offset(offset) = from {
+            offset.max(at)
+        } else {
+            at
+        };
         log.attach();
         self.consumers
-            .add(consumer, outlet.clone(), settings, from, filter);
+            .add(consumer, outlet.clone(), settings, (at, first), filter);
         // Its credit is its prefetch, which counts messages.
         let (reader, credit) = (consumer, u32::MAX);
-        let from = From::Offset(from);
+        let from = From::Offset(at);
         self.ask(Ask::Attach {
             reader,
             outlet,
@@ -278,16 +284,6 @@ impl StreamHost {
             batch,
             receipt,
         });
-    }
-
-    fn may_retire(&self, if_unused: bool, if_empty: bool) -> Answer {
-        let status = self.machine.status();
-        let messages = status.next_offset - status.first_offset;
-        match () {
-            () if if_unused && status.readers > 0 => Answer::InUse,
-            () if if_empty && messages > 0 => Answer::NotEmpty,
-            () => Answer::MayRetire(messages),
-        }
     }
 
     fn retire(&mut self) {
@@ -430,14 +426,8 @@ impl QueueHost for StreamHost {
             }
             Request::Resume { consumer } => self.consumers.change(consumer, |it| it.pause(false)),
             Request::Purge { reply } => self.reply(Some(reply), Answer::Purged(0)),
-            Request::MayRetire {
-                if_unused,
-                if_empty,
-                reply,
-            } => {
-                let answer = self.may_retire(if_unused, if_empty);
-                self.reply(Some(reply), answer);
-            }
+            // Whatever is in it and whoever reads it, and nobody is told how much it was: as in RabbitMQ.
+            Request::MayRetire { reply, .. } => self.reply(Some(reply), Answer::MayRetire(0)),
             Request::Retire => self.retire(),
             Request::Use { reply } => {
                 let status = self.machine.status();
