@@ -220,10 +220,7 @@ pub fn note(class: &str, object: &Map<String, Value>) -> Option<Remark> {
 fn idle(object: &Map<String, Value>) -> Option<Remark> {
     let noted =
         |field: String, reason: &str| Some(Remark::new(Outcome::Noted, Cause::Idle, reason).at(field));
-    if text_at(object, "apply-to") == Some("streams") {
-        let reason = "there are no streams in this version: it applies to nothing";
-        return noted("apply-to".into(), reason);
-    }
+    
     let definition = object.get("definition").and_then(Value::as_object)?;
     let key = definition.keys().find(|key| is_for_clusters(key.as_bytes()))?;
     noted(format!("definition.{key}"), "it has no effect on a single node")

@@ -261,7 +261,7 @@ pub fn default_queue_type(config: &mut Config, setting: &Setting) -> Checked {
     let kind = broker::QueueKind::from_any_name(named);
     // A queue must not be less than it was declared as.
     let here = kind.filter(|kind| kind.is_here() && !named.is_empty());
-    config.queue_defaults.kind = here.ok_or("classic, quorum (there are no other types in this version)")?;
+    config.queue_defaults.kind = here.ok_or("classic, quorum or stream")?;
     Ok(())
 }
 
