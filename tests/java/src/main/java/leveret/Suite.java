@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 
-/** Runs every public method of the test classes that takes a {@link World}, and prints one line for each. */
+/** Runs every public method of the test classes (or of those that are named) that takes a {@link World}, and prints one line for each. */
 public final class Suite {
 
   private static final List<Class<?>> CLASSES =
@@ -21,6 +21,15 @@ public final class Suite {
           ErrorTest.class,
           ReplyTest.class,
           AlarmTest.class,
+          StreamTest.class,
+          StreamOffsetTest.class,
+          StreamBatchTest.class,
+          StreamFilterTest.class,
+          StreamGroupTest.class,
+          StreamSuperTest.class,
+          StreamCodeTest.class,
+          StreamAmqpTest.class,
+          StreamFailureTest.class,
           SpringDeclaringTest.class,
           SpringTemplateTest.class,
           SpringListenerTest.class,
@@ -31,7 +40,8 @@ public final class Suite {
 
   public static void main(String[] arguments) throws Exception {
     boolean failed = false;
-    for (Class<?> type : CLASSES) {
+    List<Class<?>> chosen = CLASSES.stream().filter(type -> arguments.length == 0 || Arrays.asList(arguments).contains(type.getSimpleName())).toList();
+    for (Class<?> type : chosen) {
       for (Method method : testsOf(type)) {
         failed |= !run(type, method);
       }

@@ -49,6 +49,15 @@ final class World implements AutoCloseable {
     return Integer.parseInt(System.getenv().getOrDefault("ALARM_PORT", Integer.toString(port())));
   }
 
+  /** Where the stream protocol is spoken; a test that needs it skips itself where nobody says so. */
+  static int streamPort() {
+    String port = System.getenv("STREAM_PORT");
+    if (port == null) {
+      throw new Skipped("no port of the stream protocol is given");
+    }
+    return Integer.parseInt(port);
+  }
+
   static void leveretOnly(String reason) {
     if ("0".equals(System.getenv("LEVERET"))) {
       throw new Skipped(reason);
