@@ -294,7 +294,7 @@ async def test_written_by_amqp_and_read_by_the_stream_protocol():
         assert (message.properties.content_type, message.properties.message_id, message.properties.correlation_id) == (b"text/plain", b"id", b"correlation")
         # The client leaves texts of messages undecoded.
         assert message.application_properties == {b"text": "täxt".encode(), b"int": 5}
-        assert message.annotations == {b"x-own": b"annotation", b"x-exchange": b"", b"x-routing-key": stream.encode()}
+        assert message.message_annotations == {b"x-own": b"annotation", b"x-exchange": b"", b"x-routing-key": stream.encode()}
 
 
 @story
