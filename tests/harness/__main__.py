@@ -114,6 +114,10 @@ def run_lane(suites: list[tuple[Suite, Future[str | None]]], options: argparse.N
     environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "LEVERET": "0" if options.external else "1"}
     if alarm_broker:
         environment["ALARM_PORT"] = str(alarm_broker.port)
+    if options.external_stream:
+        environment["STREAM_PORT"] = options.external_stream
+    elif isinstance(broker, Broker):
+        environment["STREAM_PORT"] = str(broker.stream_port)
     if options.cluster:
         environment["OTHER_PORT"] = str(broker.cluster.nodes[0].port)
     if options.binary:
@@ -169,8 +173,9 @@ def stop_cleanly(broker, tally: Tally) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/run", description=__doc__)
     parser.add_argument("binary", nargs="?", help="the leveret executable")
-    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,clustering (with --cluster),node,go,java,lapin,ui,crash,partition,kept,perftest,perf")
+    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,clustering (with --cluster),node,go,java,lapin,rust_stream,ui,crash,partition,kept,perftest,stream_perftest,perf")
     parser.add_argument("--external", help="HOST:PORT of a running broker; only client suites and PerfTest run")
+    parser.add_argument("--external-stream", default="", help="the port at which it speaks the stream protocol")
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
     parser.add_argument("--external-alarm-off", default="", help="a shell command that lifts it")
@@ -216,6 +221,8 @@ def main() -> int:
         run_load("kept", [options.binary], 300, tally)
     if alone and (not chosen or "perftest" in chosen):
         run_load("perftest", [options.binary] if options.binary else ["--external", options.external], 600, tally)
+    if alone and options.binary and (not chosen or "stream_perftest" in chosen):
+        run_load("stream_perftest", [options.binary], 600, tally)
     if alone and options.binary and (not chosen or "perf" in chosen):
         run_load("perf_tool", [options.binary], 300, tally)
     if tally.failures:

@@ -59,6 +59,7 @@ class Broker:
         self.port = free_port()
         self.http_port = free_port()
         self.metrics_port = free_port()
+        self.stream_port = free_port()
         self.settings = settings or {}
         self.environment: dict[str, str] = {}
         self.own_directory = directory is None
@@ -75,6 +76,9 @@ class Broker:
             "management.tcp.port": str(self.http_port),
             "prometheus.tcp.ip": self.host,
             "prometheus.tcp.port": str(self.metrics_port),
+            "stream.listeners.tcp.default": f"{self.host}:{self.stream_port}",
+            "stream.advertised_host": self.host,
+            "stream.advertised_port": str(self.stream_port),
             "data_dir": str(self.data),
             "log.console.level": "info",
         } | self.settings

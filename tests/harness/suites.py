@@ -2,7 +2,7 @@
 
 A suite is a command that prints one line per test (`ok   SUITE NAME`, `skip SUITE NAME: REASON`, `FAIL SUITE NAME`
 followed by indented details) and reads where the broker is from its environment: AMQP_HOST, AMQP_PORT, ALARM_PORT (a broker
-whose alarm the control port switches; in the lane `ALARMS` only), OTHER_PORT (another node, if the broker is one of several), CONTROL_PORT (absent when nobody can restart the
+whose alarm the control port switches; in the lane `ALARMS` only), STREAM_PORT (where it speaks the stream protocol; absent for a cluster), OTHER_PORT (another node, if the broker is one of several), CONTROL_PORT (absent when nobody can restart the
 broker) and LEVERET (0 for another broker, for which the tests of what is only ours skip themselves).
 
 Suites of different lanes run beside each other, each lane with brokers of its own: two halves of the Python tests, which wait for most of their time, and
@@ -135,5 +135,11 @@ def client_suites() -> list[Suite]:
             [["cargo", "build", "--quiet", "--locked", "--target-dir", str(TARGET)]],
             [str(TARGET / "debug" / "leveret-test-lapin")],
             through_cluster=[],
+        ),
+        Suite(
+            "rust_stream",
+            TESTS / "rust_stream",
+            [["cargo", "build", "--quiet", "--locked", "--target-dir", str(TARGET)]],
+            [str(TARGET / "debug" / "leveret-test-rust-stream")],
         ),
     ]

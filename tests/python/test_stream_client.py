@@ -13,8 +13,6 @@ from conftest import connect, control
 
 PATIENCE = 30
 
-pytestmark = pytest.mark.not_yet("nothing speaks the stream protocol")
-
 
 def port() -> int:
     if "STREAM_PORT" not in os.environ:
