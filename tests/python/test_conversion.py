@@ -173,13 +173,18 @@ def test_what_cannot_be_is_refused_and_what_would_be_lost_is_forced(one, name):
     told = ask(through, name, "quorum", dry_run=True).json
     assert told["lost"] == ["x-max-priority"] and "its argument x-max-priority (5) goes" in told["differences"]
     assert told["arguments"] == {"from": {"x-queue-type": "classic", "x-max-priority": 5}, "to": {"x-queue-type": "quorum"}}
+    assert "in_place" not in told, "nothing is under way"
     assert ask(through, name, "quorum").status == 400
     assert there(one, name)[0] == "classic"
     for number in range(10):
         publish(one, name, [b"%d" % number], delivery_mode=2, priority=number % 6)
     convert(through, name, "quorum", force=True)
     assert sorted(body for body, _ in consume(one, name, 10)) == bodies(0, 10)
+    told = ask(through, name, "quorum", dry_run=True).json
+    assert (told["in_place"], told["converted"], told["differences"]) == (True, False, []), "what is asked of one that is on its way converts nothing"
     convert(through, name, "classic")
+    assert "in_place" not in ask(through, name, "quorum", dry_run=True).json
+    assert there(one, name)[0] == "classic", "somebody converted it back, and it stays so"
     assert there(one, name)[1] == {"x-queue-type": "classic", "x-max-priority": 5}
     for number in range(6):
         publish(one, name, [b"%d" % number], delivery_mode=2, priority=number)

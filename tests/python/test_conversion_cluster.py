@@ -28,6 +28,9 @@ def test_on_three_nodes_it_goes_there_and_back_while_clients_publish_and_consume
             here = len(traffic.got)
             until(lambda: len(traffic.got), wanted=lambda it: it > here + 50, what="nothing comes")
             convert(api(cluster, through), name, kind)
+            # Whoever leads it is asked, through whatever node, and nothing is converted by that.
+            asked = ask(api(cluster, consuming), name, kind, dry_run=True)
+            assert (asked.status, asked.json["in_place"], asked.json["converted"]) == (200, True, False), asked.json
             told = row(cluster, name, consuming)
             assert (told["type"], sorted(told.get("members", []))) == (kind, ALL if kind == "quorum" else []), told
             assert "slave_nodes" not in told

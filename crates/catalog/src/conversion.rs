@@ -131,7 +131,7 @@ fn differences(vhost: &Vhost, queue: &Queue, then: &Queue) -> Vec<String> {
     }
     told.push(match then.kind.is_replicated() {
         true => {
-            "as many nodes have it as have a new quorum queue, or those that have it now if they are more"
+            "it is on as many nodes as a new quorum queue, or on those that have it now if these are more"
                 .into()
         }
         false => "one node has it, unless a policy mirrors it (ha-mode)".into(),
@@ -157,7 +157,7 @@ fn shown(value: &Value) -> String {
 fn of_settings(now: &QueueSettings, then: &QueueSettings, told: &mut Vec<String>) {
     match (now.keeps_transient, then.keeps_transient) {
         (false, true) => told.push(
-            "transient messages are kept like persistent ones; those that are there, while one node alone has it, go with its next stop"
+            "transient messages are kept like persistent ones; those that are in it now, if one node alone has it, are lost when that node stops"
                 .into(),
         ),
         (true, false) => told.push("transient messages go when its node stops".into()),
@@ -328,8 +328,8 @@ mod tests {
             "its argument x-max-priority (5) goes",
             "its argument x-queue-mode (lazy) goes",
             "the policy that applies to it is none, not 'a'",
-            "as many nodes have it as have a new quorum queue, or those that have it now if they are more",
-            "transient messages are kept like persistent ones; those that are there, while one node alone has it, go with its next stop",
+            "it is on as many nodes as a new quorum queue, or on those that have it now if these are more",
+            "transient messages are kept like persistent ones; those that are in it now, if one node alone has it, are lost when that node stops",
             "messages leave in the order in which they came, whatever their priorities",
             "a consumer of a higher priority becomes the single active one; basic.get beside it is refused",
             "new consumers are not exclusive, also if they ask for it",

@@ -17,13 +17,14 @@ pub const ROUTES: &[Route] = &[Route {
     verbs: &[("POST", Right::Administrator, convert)],
 }];
 
-/// Converts a queue, or says what would be otherwise. Asked again it says whether the queue is where it is to be.
+/// Converts a queue, or says what would be otherwise. Asked again it says whether the queue is where it is to be; so does a dry
+/// run of what has been done.
 fn convert(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let body = call.json()?;
     let wanted = Wanted::of(&body)?;
     let conversion = call.view.conversion(queue, wanted.kind)?;
-    if wanted.dry_run {
+    if wanted.dry_run && queue.kind != wanted.kind {
         return Ok(Reply::json(&told(queue, &wanted, &conversion)));
     }
     if !conversion.lost.is_empty() && !wanted.force {
@@ -46,7 +47,8 @@ fn convert(call: &Call<'_>) -> Result<Reply, Refusal> {
             return Ok(answer.into());
         }
     }
-    if queue.kind != wanted.kind {
+    let converts = queue.kind != wanted.kind && !wanted.dry_run;
+    if converts {
         tracing::info!(
             area = "management",
             "user '{}' converts queue '{}' in vhost '{}' to a {} queue",
@@ -61,7 +63,7 @@ fn convert(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = call.api.broker.view();
     let now = view.queue(&queue.vhost, &queue.name);
     let mut answer = told(queue, &wanted, &conversion);
-    answer["converted"] = (queue.kind != wanted.kind).into();
+    answer["converted"] = converts.into();
     answer["in_place"] = now.is_some_and(|now| call.api.broker.is_in_place(now)).into();
     Ok(Reply::json(&answer))
 }

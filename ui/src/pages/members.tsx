@@ -2,7 +2,7 @@
 
 import { enc } from "../api";
 import { NONE, bytes as size, count } from "../format";
-import { Card } from "../parts/bits";
+import { Card, Facts } from "../parts/bits";
 import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
 
@@ -61,16 +61,26 @@ const COLUMNS: Column<Member>[] = [
   { title: "Term", number: true, cell: (member) => count(member.Term), from: 3 },
 ];
 
+/** The members, as often as so many seconds at least where that is worth more than usual. Each node names itself first; here they are in the order of their names. */
+function useMembers(host: string, name: string, pace?: number): Member[] {
+  const members = useApi<Member[]>(`/queues/quorum/${enc(host)}/${enc(name)}/status`, pace).value ?? [];
+  return [...members].sort((one, other) => one["Node Name"].localeCompare(other["Node Name"], undefined, { numeric: true }));
+}
+
+/** How far each is of a queue that gets its first members, in short. */
+export function Progress({ host, name }: { host: string; name: string }) {
+  const members = useMembers(host, name, 1);
+  return <Facts rows={members.map((member) => [member["Node Name"], stateOf(member)])} />;
+}
+
 export function Members({ host, name }: { host: string; name: string }) {
-  const members = useApi<Member[]>(`/queues/quorum/${enc(host)}/${enc(name)}/status`).value ?? [];
-  const reached = members.filter((member) => !isSilent(member)).length;
-  if (members.length === 0) return null;
-  // Each node names itself first.
-  const rows = [...members].sort((one, other) => one["Node Name"].localeCompare(other["Node Name"], undefined, { numeric: true }));
+  const rows = useMembers(host, name);
+  const reached = rows.filter((member) => !isSilent(member)).length;
+  if (rows.length === 0) return null;
   return (
-    <Card title={`Members (${count(members.length)})`}>
+    <Card title={`Members (${count(rows.length)})`}>
       <Rows columns={COLUMNS} rows={rows} id={(member) => member["Node Name"]} what="members" />
-      {2 * reached <= members.length && <p><span class="badge warn">no majority</span> Nothing is confirmed or delivered until enough of these nodes are back.</p>}
+      {2 * reached <= rows.length && <p><span class="badge warn">no majority</span> Nothing is confirmed or delivered until enough of these nodes are back.</p>}
     </Card>
   );
 }
