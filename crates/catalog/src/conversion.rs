@@ -54,6 +54,25 @@ impl Queue {
         })
     }
 
+    /// Checks that a queue which is declared as one that was converted can have been what it is said to have been.
+    ///
+    /// # Errors
+    /// It is of that kind now, or could not be of it.
+    pub(crate) fn check_other_form(&self) -> Result<(), Refusal> {
+        let Some(before) = &self.other_arguments else {
+            return Ok(());
+        };
+        let kind = arguments::kind_of(before);
+        if kind == self.kind {
+            let (name, vhost, kind) = (&self.name, &self.vhost, kind.name());
+            let text = format!(
+                "queue '{name}' in vhost '{vhost}' cannot have been a {kind} queue before, for it is one"
+            );
+            return Err(Refusal::NotConvertible { text });
+        }
+        self.converted(kind).map(drop)
+    }
+
     /// Those that it had when it was of this kind last, or those of now that such a queue takes.
     fn arguments_as(&self, kind: QueueKind) -> Table {
         let before = self.other_arguments.as_ref();
@@ -268,6 +287,45 @@ mod tests {
         );
         let third = again.converted(QueueKind::Quorum).unwrap();
         assert_eq!(third.arguments, quorum.arguments);
+    }
+
+    #[test]
+    fn what_a_queue_is_said_to_have_been_it_could_be_again() {
+        let of = |now: QueueKind, flags: (bool, bool), before: Table| {
+            let (durable, auto_delete) = flags;
+            let run = Incarnation {
+                node: NodeId::FIRST,
+                number: 1,
+            };
+            let queue = Queue {
+                lifetime: Lifetime::of(durable, run),
+                auto_delete,
+                other_arguments: Some(Arc::new(before)),
+                ..queue(now, Table::new().with(QUEUE_TYPE, now.name()))
+            };
+            queue.check_other_form().map_err(|refusal| refusal.to_string())
+        };
+        let (usual, quorum) = ((true, false), Table::new().with(QUEUE_TYPE, "quorum"));
+        let sorted = Table::new().with("x-max-priority", 5);
+        assert_eq!(of(QueueKind::Quorum, usual, sorted.clone()), Ok(()));
+        assert_eq!(of(QueueKind::Classic, usual, quorum.clone()), Ok(()));
+        let refused = |now, flags, before, why: &str| {
+            assert_eq!(
+                of(now, flags, before),
+                Err(format!("queue 'q' in vhost '/' {why}"))
+            );
+        };
+        let same = "cannot have been a classic queue before, for it is one";
+        refused(QueueKind::Classic, usual, sorted, same);
+        let passing = "cannot be converted: it is not durable, and no quorum queue is";
+        refused(QueueKind::Classic, (false, false), quorum.clone(), passing);
+        let auto = "cannot be converted: it is deleted with its last consumer, and no quorum queue is";
+        refused(QueueKind::Classic, (true, true), quorum.clone(), auto);
+        let stream = Table::new().with(QUEUE_TYPE, "stream");
+        let only = "cannot be converted: only classic queues and quorum queues are converted into each other";
+        refused(QueueKind::Classic, usual, stream, only);
+        let wrong = of(QueueKind::Classic, usual, quorum.with("x-max-length", -1));
+        assert!(wrong.unwrap_err().contains("x-max-length"));
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct DeclareQueue {
     pub exclusive: bool,
     pub auto_delete: bool,
     pub arguments: Table,
+    /// Not said by the client: what a new queue was declared with before it was converted to what it is now
+    /// ([`crate::Queue::other_arguments`]).
+    pub other_arguments: Option<Table>,
     /// Not said by the client: a new queue gets its home on that one of these nodes which has the fewest queues; on the node that
     /// asks if there are none.
     pub homes: Vec<NodeId>,

@@ -83,6 +83,7 @@ fn a_request_about_objects_has_the_bytes_that_it_always_had() {
                 exclusive: true,
                 auto_delete: false,
                 arguments: table(),
+                other_arguments: None,
                 homes: vec![NodeId(2), NodeId(3)],
             },
             by: CLIENT,

@@ -108,13 +108,21 @@ fn object() -> impl Strategy<Value = Request> {
             text(),
             text(),
             flags(),
-            table(),
+            (table(), prop::option::of(table())),
             homes(),
             connection(),
             any::<[u8; 16]>()
         )
             .prop_map(
-                |(vhost, name, [passive, durable, exclusive, auto_delete], arguments, homes, by, unique)| {
+                |(
+                    vhost,
+                    name,
+                    [passive, durable, exclusive, auto_delete],
+                    (arguments, other),
+                    homes,
+                    by,
+                    unique,
+                )| {
                     Request::DeclareQueue {
                         vhost: vhost.into(),
                         declare: DeclareQueue {
@@ -124,6 +132,7 @@ fn object() -> impl Strategy<Value = Request> {
                             exclusive,
                             auto_delete,
                             arguments,
+                            other_arguments: other,
                             homes,
                         },
                         by,

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// The member of a queue that says what it was declared with before it was converted: clients may still declare it so.
+pub const CONVERTED_FROM: &str = "converted_from";
+
 /// The members of a document, in the order of their names.
 pub struct Document<'a>(BTreeMap<&'static str, Member<'a>>);
 
@@ -153,13 +156,18 @@ fn exchange_row(exchange: &Exchange) -> Value {
 }
 
 fn queue_row(queue: &QueueView) -> Value {
-    json!({
+    let mut row = json!({
         "name": &*queue.name,
         "type": queue.kind.name(),
         "durable": queue.is_durable(),
         "auto_delete": queue.auto_delete,
         "arguments": json::table(&queue.arguments),
-    })
+    });
+    // RabbitMQ reads the members of a queue that it knows, and no others.
+    if let Some(before) = &queue.other_arguments {
+        row[CONVERTED_FROM] = json!({ "arguments": json::table(before) });
+    }
+    row
 }
 
 fn binding_row(binding: &BindingView) -> Value {

@@ -1,6 +1,7 @@
 //! What definitions name and exists already: it stays as it is, and where it differs that is said.
 
 use crate::arguments::boolean;
+use crate::document::CONVERTED_FROM;
 use crate::import_report::{Cause, Outcome, Remark};
 use crate::json;
 use broker::{Exchange, QueueView};
@@ -49,9 +50,24 @@ pub fn of_queue(known: &QueueView, object: &Map<String, Value>) -> String {
         ("auto_delete", known.auto_delete),
     ];
     let mut flags = flags.into_iter();
-    match flags.find(|(name, known)| flag(name) != *known) {
-        Some((name, _)) => name.into(),
-        None => difference_of_arguments(&json::table(&known.arguments), object),
+    if let Some((name, _)) = flags.find(|(name, known)| flag(name) != *known) {
+        return name.into();
+    }
+    let differs = difference_of_arguments(&json::table(&known.arguments), object);
+    match object.get(CONVERTED_FROM).and_then(Value::as_object) {
+        // Who declares it so is not let in.
+        Some(form) if differs.is_empty() => difference_of_forms(known, form),
+        _ => differs,
+    }
+}
+
+fn difference_of_forms(known: &QueueView, form: &Map<String, Value>) -> String {
+    let Some(before) = &known.other_arguments else {
+        return CONVERTED_FROM.into();
+    };
+    match difference_of_arguments(&json::table(before), form) {
+        same if same.is_empty() => same,
+        field => format!("{CONVERTED_FROM}.{field}"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! refused, by the same rules as the import itself, and an import that is refused has changed nothing.
 
 use crate::arguments::{self, boolean, text};
+use crate::document::CONVERTED_FROM;
 use crate::existing;
 use crate::import_mark::{imported_mark, is_mark, put_mark};
 use crate::import_options::ImportOptions;
@@ -512,10 +513,18 @@ impl<'a> Import<'a> {
         {
             arguments.push("x-queue-type", kind);
         }
+        let other_arguments = match object.get(CONVERTED_FROM) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(form)) => {
+                Some(arguments::table(form, "arguments", self.by.broker().limits())?)
+            }
+            Some(_) => return Err(Refusal::bad_request(format!("{CONVERTED_FROM} is not an object"))),
+        };
         let declare = DeclareQueue {
             name: name.to_owned(),
             durable: boolean(object, "durable")?,
             auto_delete: boolean(object, "auto_delete")?,
+            other_arguments,
             arguments,
             ..DeclareQueue::default()
         };

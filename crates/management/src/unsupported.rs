@@ -1,5 +1,6 @@
 //! What definitions of RabbitMQ may say that this version does not have, and what can be done instead.
 
+use crate::document::CONVERTED_FROM;
 use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, Outcome, Remark};
 use broker::{ExchangeKind, PasswordHashing, QueueKind, is_for_clusters, takes_argument};
@@ -130,7 +131,17 @@ fn queue(object: &Map<String, Value>, options: ImportOptions) -> Fit {
 fn as_classic(object: &Map<String, Value>, field: &str) -> Fit {
     let mut object = object.clone();
     let mut lost = Vec::new();
-    if let Some(Value::Object(arguments)) = object.get_mut("arguments") {
+    let form = object.get(CONVERTED_FROM).and_then(Value::as_object).cloned();
+    let was_classic = form.is_some();
+    if let Some(mut form) = form {
+        // It was one: so it is declared as that again, and clients that say what it is now mean it, too.
+        let now = object
+            .remove("arguments")
+            .unwrap_or_else(|| Value::Object(Map::new()));
+        let before = form.insert("arguments".into(), now).unwrap_or_default();
+        object.insert("arguments".into(), before);
+        object.insert(CONVERTED_FROM.into(), Value::Object(form));
+    } else if let Some(Value::Object(arguments)) = object.get_mut("arguments") {
         arguments.remove("x-queue-type");
         arguments.retain(|name, _| {
             let stays = takes_argument(CLASSIC, name);
@@ -147,8 +158,11 @@ fn as_classic(object: &Map<String, Value>, field: &str) -> Fit {
     ] {
         object.insert(name.into(), value);
     }
-    let mut reason =
-        "a quorum queue, made as a durable classic queue: its messages are on one node".to_owned();
+    let mut reason = match was_classic {
+        true => "a quorum queue, made as the classic queue that it was: its messages are on one node",
+        false => "a quorum queue, made as a durable classic queue: its messages are on one node",
+    }
+    .to_owned();
     if !lost.is_empty() {
         reason = format!("{reason}; without {}", lost.join(", "));
     }
@@ -297,6 +311,12 @@ mod tests {
         assert_eq!(
             said("queues", queue, true),
             r#"arguments.x-queue-type -> {"arguments":{"x-delivery-limit":5},"auto_delete":false,"durable":true,"name":"q","type":"classic"}"#
+        );
+        let converted = json!({"name": "q", "type": "quorum", "durable": true, "auto_delete": false,
+            "arguments": {"x-queue-type": "quorum"}, "converted_from": {"arguments": {"x-max-priority": 5}}});
+        assert_eq!(
+            said("queues", converted, true),
+            r#"arguments.x-queue-type -> {"arguments":{"x-max-priority":5},"auto_delete":false,"converted_from":{"arguments":{"x-queue-type":"quorum"}},"durable":true,"name":"q","type":"classic"}"#
         );
         let vhost = json!({"name": "v", "metadata": {"default_queue_type": "quorum", "description": "d"}});
         assert_eq!(

@@ -57,7 +57,7 @@ impl<R> Catalog<R> {
         self.check_home(home)?;
         let id = QueueId(self.next_queue);
         let members = self.new_members(kind, home, arguments::new_size(&arguments));
-        let queue = Arc::new(Queue {
+        let queue = Queue {
             id,
             kind,
             vhost: vhost.clone(),
@@ -67,10 +67,12 @@ impl<R> Catalog<R> {
             founders: members,
             changed: Arc::default(),
             epoch: Epoch::default(),
-            other_arguments: None,
+            other_arguments: wanted.other_arguments.map(arguments::with_type).map(Arc::new),
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(arguments),
-        });
+        };
+        queue.check_other_form()?;
+        let queue = Arc::new(queue);
         self.record(Record::QueueDeclared(queue.clone()), turn);
         Ok(Answer::Queue(queue))
     }

@@ -45,6 +45,8 @@ mod tag {
     pub const UNMIRROR: u8 = 31;
     pub const REFOUND_QUEUE: u8 = 32;
     pub const CONVERT_QUEUE: u8 = 33;
+    /// The declaration of a queue that was converted, with what it was declared with before.
+    pub const DECLARE_CONVERTED: u8 = 34;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -172,7 +174,9 @@ fn encode_object(request: &Request, out: &mut Writer<'_>) {
             by,
             unique,
         } => {
-            out.tag(tag::DECLARE_QUEUE).texts(&[vhost, &declare.name]);
+            let other = declare.other_arguments.as_ref();
+            let tag = other.map_or(tag::DECLARE_QUEUE, |_| tag::DECLARE_CONVERTED);
+            out.tag(tag).texts(&[vhost, &declare.name]);
             out.flags(&[
                 declare.passive,
                 declare.durable,
@@ -183,6 +187,7 @@ fn encode_object(request: &Request, out: &mut Writer<'_>) {
             nodes(out, &declare.homes);
             out.connection(*by);
             out.bytes(unique);
+            other.into_iter().for_each(|table| out.table(table));
         }
         Request::DeleteQueue { id } => out.tag(tag::DELETE_QUEUE).number(id.0),
         Request::Bind { vhost, binding } => wanted(out.tag(tag::BIND), vhost, binding),
@@ -310,7 +315,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
 /// Reads a request of this tag that has no others in it, to the end.
 fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
     let request = match tag {
-        tag::DECLARE_EXCHANGE..=tag::UNBIND | tag::CLEAR_BINDINGS => decode_object(tag, &mut reader)?,
+        tag::DECLARE_EXCHANGE..=tag::UNBIND | tag::CLEAR_BINDINGS | tag::DECLARE_CONVERTED => {
+            decode_object(tag, &mut reader)?
+        }
         tag::SET_PERMISSIONS | tag::CLEAR_PERMISSIONS | tag::PUT_POLICY..=tag::CLEAR_TOPIC_PERMISSIONS => {
             decode_rule(tag, &mut reader)?
         }
@@ -400,20 +407,7 @@ fn decode_object(tag: u8, reader: &mut Reader<'_>) -> Option<Request> {
             name: reader.string()?,
             if_unused: reader.flag()?,
         },
-        tag::DECLARE_QUEUE => Request::DeclareQueue {
-            vhost: reader.name()?,
-            declare: DeclareQueue {
-                name: reader.string()?,
-                passive: reader.flag()?,
-                durable: reader.flag()?,
-                exclusive: reader.flag()?,
-                auto_delete: reader.flag()?,
-                arguments: reader.table()?,
-                homes: read_nodes(reader)?,
-            },
-            by: reader.connection()?,
-            unique: reader.bytes()?.try_into().ok()?,
-        },
+        tag::DECLARE_QUEUE | tag::DECLARE_CONVERTED => read_declared(tag, reader)?,
         tag::DELETE_QUEUE => Request::DeleteQueue {
             id: QueueId(reader.number()?),
         },
@@ -430,6 +424,31 @@ fn decode_object(tag: u8, reader: &mut Reader<'_>) -> Option<Request> {
             at_most: reader.count()?,
         },
         _ => return None,
+    })
+}
+
+fn read_declared(tag: u8, reader: &mut Reader<'_>) -> Option<Request> {
+    let vhost = reader.name()?;
+    let mut declare = DeclareQueue {
+        name: reader.string()?,
+        passive: reader.flag()?,
+        durable: reader.flag()?,
+        exclusive: reader.flag()?,
+        auto_delete: reader.flag()?,
+        arguments: reader.table()?,
+        other_arguments: None,
+        homes: read_nodes(reader)?,
+    };
+    let by = reader.connection()?;
+    let unique = reader.bytes()?.try_into().ok()?;
+    if tag == tag::DECLARE_CONVERTED {
+        declare.other_arguments = Some(reader.table()?);
+    }
+    Some(Request::DeclareQueue {
+        vhost,
+        declare,
+        by,
+        unique,
     })
 }
 

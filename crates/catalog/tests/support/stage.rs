@@ -383,6 +383,7 @@ fn declare_queue(mut words: Vec<String>, by: NodeConnection, unique: u8) -> Requ
             exclusive,
             auto_delete,
             arguments,
+            other_arguments: None,
             homes: Vec::new(),
         },
         by,
