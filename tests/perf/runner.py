@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,14 +47,16 @@ def received_so_far(port: int) -> int | None:
 class Runner:
     """PerfTest on a broker."""
 
-    def __init__(self, libraries: Path, host: str, port: int):
+    def __init__(self, libraries: Path, host: str, *ports: int):
         self.java = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-cp", f"{libraries}/*", "com.rabbitmq.perf.PerfTest"]
-        self.uri = f"amqp://guest:guest@{host}:{port}/%2F"
+        # Connections of a cluster go to all of its nodes.
+        uris = [f"amqp://guest:guest@{host}:{port}/%2F" for port in ports]
+        self.uri = ["--uris", ",".join(uris)] if len(uris) > 1 else ["--uri", *uris]
 
-    def run(self, row: Row, seconds: int | None) -> Verdict:
-        """Bounded if `seconds` is None, else for that long."""
+    def run(self, row: Row, seconds: int | None, watch: Callable[[int], None] = lambda _: None) -> Verdict:
+        """Bounded if `seconds` is None, else for that long. `watch` is called again and again meanwhile, with the number of messages received."""
         metrics = free_port()
-        command = [*self.java, *row.flags, "--uri", self.uri, "--metrics-prometheus", "--metrics-prometheus-port", str(metrics)]
+        command = [*self.java, *row.flags, *self.uri, "--metrics-prometheus", "--metrics-prometheus-port", str(metrics)]
         if seconds is None:
             command += ["--pmessages", str(row.messages)] if row.producers else []
             command += [*row.ends, "--time", str(BACKSTOP_SECONDS)]
@@ -67,6 +70,7 @@ class Runner:
             try:
                 while process.poll() is None and time.monotonic() - started < (seconds or BACKSTOP_SECONDS) + SETUP_SECONDS:
                     received = max(received, received_so_far(metrics) or 0)
+                    watch(received)
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(0.15)
             finally:
