@@ -85,13 +85,13 @@ const fn free(name: &'static str, rule: Rule, kinds: &'static [QueueKind]) -> Ar
     }
 }
 
-use QueueKind::{Classic, Mirrored, Quorum, Stream};
+use QueueKind::{Classic, Quorum, Stream};
 
-const QUEUES: &[QueueKind] = &[Classic, Mirrored, Quorum];
-const CLASSIC: &[QueueKind] = &[Classic, Mirrored];
+const QUEUES: &[QueueKind] = &[Classic, Quorum];
+const CLASSIC: &[QueueKind] = &[Classic];
 const QUORUM: &[QueueKind] = &[Quorum];
 const STREAM: &[QueueKind] = &[Stream];
-const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
+const ALL: &[QueueKind] = &[Classic, Quorum, Stream];
 
 /// How many nodes are to have a new queue.
 pub(super) const GROUP_SIZE: &str = "x-quorum-initial-group-size";
