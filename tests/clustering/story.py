@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from differential.case import USUAL
+
 from . import cases
 
 
@@ -21,6 +23,8 @@ class Family:
 
     name: str
     acts: list[str]
+    # What the product's name and version begin with whose answers count.
+    reference: str = USUAL
     scripts: dict[str, Callable] = field(default_factory=dict)
 
 
@@ -33,7 +37,7 @@ def case(name: str):
     def register(script: Callable) -> Callable:
         module = sys.modules[script.__module__]
         word = script.__module__.rsplit(".", 1)[1]
-        family = FAMILIES.setdefault(word, Family(word, getattr(module, "ACTS", [])))
+        family = FAMILIES.setdefault(word, Family(word, getattr(module, "ACTS", []), getattr(module, "REFERENCE", USUAL)))
         title = f"{word}: {name}"
         assert title not in family.scripts, f"two cases are named {title!r}"
         family.scripts[title] = script

@@ -20,12 +20,29 @@ pub fn describe(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>
     match queue.kind {
         QueueKind::Quorum => describe_quorum(call, queue, map),
         _ if queue.is_shared() => describe_mirrors(call, queue, map),
+        // It is mirrored, if only by itself.
+        _ if is_to_be_mirrored(call, queue) => {
+            for field in MIRRORS {
+                map.insert(field.into(), Value::Array(Vec::new()));
+            }
+        }
         _ => {}
     }
 }
 
-/// As RabbitMQ 3 told of mirrors: those that run, those of them that have everything, and those that would have it once they
-/// run. Who has everything has a vote.
+/// Mirrors that run, those of them that have everything, and those that would have it once they run.
+const MIRRORS: [&str; 3] = ["slave_nodes", "synchronised_slave_nodes", "recoverable_slaves"];
+
+fn is_to_be_mirrored(call: &Call<'_>, queue: &QueueView) -> bool {
+    let policies = call.view.vhost(&queue.vhost).map(|vhost| vhost.policies());
+    let policy = policies.filter(|_| queue.is_mirrorable());
+    policy.is_some_and(|policies| {
+        let definition = policies.of_queue(queue).definition();
+        definition.is_some_and(|keys| keys.contains("ha-mode"))
+    })
+}
+
+/// As RabbitMQ 3 told of mirrors. Who has everything has a vote.
 fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
     let Some(standing) = call.api.broker.shared_standing(queue) else {
         return;
@@ -37,10 +54,14 @@ fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Va
         let named = mirrors().filter(|it| of(it));
         named.map(|(node, _)| call.view.node_name(*node)).collect()
     };
-    map.insert("slave_nodes".into(), names(&|(_, runs)| *runs));
-    let has_all = names(&|(node, runs)| *runs && votes(*node));
-    map.insert("synchronised_slave_nodes".into(), has_all);
-    map.insert("recoverable_slaves".into(), names(&|(node, _)| votes(*node)));
+    let told = [
+        names(&|(_, runs)| *runs),
+        names(&|(node, runs)| *runs && votes(*node)),
+        names(&|(node, _)| votes(*node)),
+    ];
+    for (field, nodes) in MIRRORS.into_iter().zip(told) {
+        map.insert(field.into(), nodes);
+    }
 }
 
 /// Adds what RabbitMQ tells of a quorum queue.
@@ -103,6 +124,12 @@ pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueVi
         None => queue.is_replicated() && queue.home == node,
     });
     lost.collect()
+}
+
+/// The queues that are mirrored by policy and that this node has alone.
+pub fn unmirrored<'c>(call: &'c Call<'_>, node: NodeId) -> impl Iterator<Item = &'c Arc<QueueView>> {
+    let alone = all(call).filter(move |queue| queue.home == node && !queue.is_shared());
+    alone.filter(|queue| is_to_be_mirrored(call, queue))
 }
 
 fn is_majority(voters: &[(NodeId, bool)], without: Option<NodeId>) -> bool {

@@ -171,20 +171,21 @@ fn quorum_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// RabbitMQ 3's check: whether mirrored queues would stop without this node. Here those do that a majority of their members is
-/// needed for.
+/// needed for, and those that have no mirrors, though a policy is for them.
 fn mirror_critical(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.members().len() == 1 {
         return Ok(Reply::json(
             &json!({"status": "ok", "reason": "single node cluster"}),
         ));
     }
-    let lost = copies::lost_without(call, call.api.broker.own_node());
-    let lost = lost.into_iter().filter(|queue| queue.is_mirrorable());
-    let lost: Vec<Value> = lost.map(named).collect();
+    let own = call.api.broker.own_node();
+    let lost = copies::lost_without(call, own).into_iter();
+    let lost = lost.filter(|queue| queue.is_mirrorable());
+    let lost: Vec<Value> = lost.chain(copies::unmirrored(call, own)).map(named).collect();
     Ok(match lost.is_empty() {
         true => ok(),
         false => failed(json!({
-            "reason": "There are classic mirrored queues that would lose their only synchronised mirror if the target node is shut down",
+            "reason": "There are classic mirrored queues without online synchronised mirrors",
             "queues": lost,
         })),
     })

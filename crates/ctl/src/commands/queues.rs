@@ -181,11 +181,27 @@ fn balance(nodes: &[Value], leaders: &[&str]) -> Rows {
 }
 
 fn quorum_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let named = (
+        "quorum of any queues/streams",
+        "queues/streams with minimum quorum",
+    );
+    is_critical(ask, "node-is-quorum-critical", named)
+}
+
+/// RabbitMQ 3's words; its later versions say that there is nothing to check any more.
+fn mirror_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let named = (
+        "data safety of any classic mirrored queues",
+        "classic mirrored queues without online synchronised mirrors",
+    );
+    is_critical(ask, "node-is-mirror-sync-critical", named)
+}
+
+/// What the node may be critical for, and what there would be then.
+fn is_critical(ask: &Ask<'_>, check: &str, (what, found_then): (&str, &str)) -> Result<Output, Failure> {
     let node = ask.node();
-    ask.say(format!(
-        "Checking if node {node} is critical for quorum of any queues/streams ..."
-    ));
-    let text = match super::checks::check(ask, "node-is-quorum-critical")? {
+    ask.say(format!("Checking if node {node} is critical for {what} ..."));
+    let text = match super::checks::check(ask, check)? {
         Err(found) => return Err(critical(&node, &found)),
         Ok(found) if found["reason"].is_string() => {
             format!("Node {node} seems to be the only one in a single node cluster, the check does not apply")
@@ -193,7 +209,7 @@ fn quorum_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
         Ok(_) if super::this_node(ask)?["being_drained"] == json!(true) => {
             format!("Node {node} seems to be in maintenance mode, the check does not apply")
         }
-        Ok(_) => format!("Node {node} reported no queues/streams with minimum quorum"),
+        Ok(_) => format!("Node {node} reported no {found_then}"),
     };
     Ok(Output::Told(
         text.clone(),
@@ -211,16 +227,6 @@ fn critical(node: &str, found: &Value) -> Failure {
         })
         .collect();
     Failure::plain(UNAVAILABLE, lines.join("\n"))
-}
-
-/// RabbitMQ 4's words where nothing is critical.
-fn mirror_critical(ask: &Ask<'_>) -> Result<Output, Failure> {
-    if let Err(found) = super::checks::check(ask, "node-is-mirror-sync-critical")? {
-        return Err(critical(&ask.node(), &found));
-    }
-    Ok(Output::text(
-        "This command is DEPRECATED and is a no-op. It will be removed in a future version.",
-    ))
 }
 
 #[cfg(test)]
