@@ -6,6 +6,7 @@
 mod apply;
 mod bindings;
 mod exchanges;
+mod growth;
 mod members;
 mod nodes;
 mod policies;
@@ -260,6 +261,7 @@ impl<R> Catalog<R> {
             Request::Mirror { id, nodes, epoch } => self.mirror(id, (&nodes, epoch), turn),
             Request::Unmirror { id, node, behind } => self.unmirror(id, node, behind, turn),
             Request::ConvertQueue { vhost, name, kind } => self.convert_queue((&vhost, &name), kind, turn),
+            Request::SayGrown { id, epoch } => self.say_grown(id, epoch, turn),
             Request::DrainNode { node, drained } => self.drain_node(node, drained, turn),
             Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::All { of, requests } => self.all(of, requests, turn),

@@ -51,6 +51,16 @@ impl Queue {
         self.founders.len() > 1 || !self.changed.is_empty() || is_anew
     }
 
+    /// The node that it began on alone, as long as nobody has said that it is a group's by now: others are to have it, and may
+    /// have nothing of it yet. Its log knows nothing of a queue that nobody has sent anything, and nothing of one that it was a
+    /// member of and left, so it must not leave before.
+    pub fn only_copy(&self) -> Option<NodeId> {
+        match self.founders[..] {
+            [home] if !self.epoch.is_refounded && self.last_of(home).is_none() => Some(home),
+            _ => None,
+        }
+    }
+
     /// True if a policy may say that several nodes are to have it.
     pub fn is_mirrorable(&self) -> bool {
         self.kind == QueueKind::Classic && !self.is_exclusive()

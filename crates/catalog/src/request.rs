@@ -234,6 +234,9 @@ pub enum Request {
         name: String,
         kind: QueueKind,
     },
+    /// A queue that began on one node is a group's by now, in the epoch of this number: from then on that node may leave it. Done
+    /// if that is on record already, or said of itself. Answered with the queue as it is then.
+    SayGrown { id: QueueId, epoch: u16 },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

@@ -200,6 +200,10 @@ fn object() -> impl Strategy<Value = Request> {
             let vhost = vhost.into();
             Request::ConvertQueue { vhost, name, kind }
         }),
+        any::<(u64, u16)>().prop_map(|(id, epoch)| Request::SayGrown {
+            id: QueueId(id),
+            epoch,
+        }),
         (any::<u64>(), any::<usize>()).prop_map(|(id, at_most)| Request::ClearBindings {
             id: QueueId(id),
             at_most

@@ -83,8 +83,7 @@ impl Topology {
     pub(super) fn has_mirrors(&self, id: QueueId) -> bool {
         let view = self.view();
         let Some((known, is_shared)) = self.mirrored_here(&view, id) else {
-            self.mirroring.asked().remove(&id);
-            return true;
+            return self.has_said_grown(&view, id);
         };
         let Some(mut wanted) = self.mirrors(&view, &known) else {
             return true;
@@ -122,16 +121,41 @@ impl Topology {
                 return !stays;
             }
         };
-        // Without those who decide, each would be asked for again and again.
-        if !self.is_stale() && self.mirroring.asks(id, &request) {
-            tracing::info!(area = "groups", "{}", said(&known, &request, &view));
-            self.decide(None, request).then(move |answered| {
-                if let Err(refusal) = answered {
-                    tracing::warn!(area = "groups", "mirrors of queue {id}: {refusal}");
-                }
-            });
-        }
+        self.ask_for_members(&known, request, &view);
         false
+    }
+
+    /// Has the catalog know that the queue is a group's by now, if this node leads that and it is not on record: from then on the
+    /// node that it began on may leave. True if nothing is left to do.
+    fn has_said_grown(&self, view: &View, id: QueueId) -> bool {
+        let grown = self.registry.get(id).and_then(|handle| {
+            let known = view.queue(handle.vhost(), handle.name())?;
+            let is_alone = known.id == id && known.kind.is_replicated() && known.only_copy().is_some();
+            let copy = handle.copy().filter(|queue| is_alone && queue.is_led_here())?;
+            let group = copy.replica().map(Replica::group);
+            (group == Some(group_of(known))).then(|| known.clone())
+        });
+        let Some(known) = grown else {
+            self.mirroring.asked().remove(&id);
+            return true;
+        };
+        let epoch = known.epoch.number;
+        self.ask_for_members(&known, Request::SayGrown { id, epoch }, view);
+        false
+    }
+
+    /// Without those who decide, each would be asked for again and again.
+    fn ask_for_members(&self, known: &Queue, request: Request, view: &View) {
+        let id = known.id;
+        if self.is_stale() || !self.mirroring.asks(id, &request) {
+            return;
+        }
+        tracing::info!(area = "groups", "{}", said(known, &request, view));
+        self.decide(None, request).then(move |answered| {
+            if let Err(refusal) = answered {
+                tracing::warn!(area = "groups", "members of queue {id}: {refusal}");
+            }
+        });
     }
 
     /// The queue, if this node decides of it and mirrors are its business; and whether several nodes have it.
@@ -200,6 +224,7 @@ fn said(known: &Queue, request: &Request, view: &View) -> String {
             };
             format!("queue '{name}' in vhost '{vhost}' is to be on {nodes}, {why}")
         }
+        Request::SayGrown { .. } => format!("queue '{name}' in vhost '{vhost}' is its members' by now"),
         _ => format!(
             "no policy mirrors queue '{name}' in vhost '{vhost}' any more: it becomes this node's own"
         ),

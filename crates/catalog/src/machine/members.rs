@@ -63,7 +63,7 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
+    pub(super) fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
         let is_one = |queue: &&Arc<Queue>| queue.is_replicated() && !queue.is_mirrorable();
         let known = self.queues.get(&id).filter(is_one);
         known
@@ -74,7 +74,8 @@ impl<R> Catalog<R> {
     /// A queue that began on one node is one that several nodes have from the first other one on.
     ///
     /// # Errors
-    /// There is no such queue that several nodes can have, no such node in the cluster, or nobody would have the queue.
+    /// There is no such queue that several nodes can have, no such node in the cluster, nobody would have the queue, or the node
+    /// has the only copy for now ([`Queue::only_copy`]).
     pub(super) fn change_member(
         &mut self,
         id: QueueId,
@@ -97,6 +98,11 @@ impl<R> Catalog<R> {
         if !is_member && queue.members().count() == 1 {
             return Err(refused(
                 "the last member of a queue cannot be removed: delete the queue",
+            ));
+        }
+        if !is_member && queue.only_copy() == Some(node) {
+            return Err(refused(
+                "the node has the only copy of the queue, which it is about to hand over to the other members: try again soon",
             ));
         }
         Ok(Answer::Queue(self.set_member(&queue, node, is_member, turn)))
@@ -133,7 +139,13 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn set_member(&mut self, queue: &Queue, node: NodeId, is_member: bool, turn: &mut Turn<R>) -> Arc<Queue> {
+    pub(super) fn set_member(
+        &mut self,
+        queue: &Queue,
+        node: NodeId,
+        is_member: bool,
+        turn: &mut Turn<R>,
+    ) -> Arc<Queue> {
         let changed = queue.with_member(node, is_member);
         let record = Record::MembersChanged {
             id: queue.id,
@@ -319,7 +331,7 @@ impl<R> Catalog<R> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::node::{Joined, NodeConnection};
     use crate::queue::Member;
@@ -344,7 +356,7 @@ mod tests {
     }
 
     /// So many nodes of a cluster, all of which run.
-    fn cluster(nodes: u64) -> Catalog<u64> {
+    pub fn cluster(nodes: u64) -> Catalog<u64> {
         let mut catalog = Catalog::new();
         ask(&mut catalog, Request::CreateVhost { name: "/".into() }).unwrap();
         for node in 1..=nodes {
@@ -368,7 +380,7 @@ mod tests {
         catalog
     }
 
-    fn declare(catalog: &mut Catalog<u64>, name: &str, by: u64, size: Option<i64>) -> Arc<Queue> {
+    pub fn declare(catalog: &mut Catalog<u64>, name: &str, by: u64, size: Option<i64>) -> Arc<Queue> {
         let mut arguments = Table::new().with("x-queue-type", "quorum");
         if let Some(size) = size {
             arguments = arguments.with("x-quorum-initial-group-size", size);
@@ -393,15 +405,20 @@ mod tests {
         }
     }
 
-    fn nodes(queue: &Queue) -> Vec<u64> {
+    pub fn nodes(queue: &Queue) -> Vec<u64> {
         queue.members().map(|it| it.node.0).collect()
     }
 
-    fn now(catalog: &Catalog<u64>, name: &str) -> Arc<Queue> {
+    pub fn now(catalog: &Catalog<u64>, name: &str) -> Arc<Queue> {
         catalog.view().queue("/", name).unwrap().clone()
     }
 
-    fn change(catalog: &mut Catalog<u64>, name: &str, node: u64, is_member: bool) -> Result<Answer, Refusal> {
+    pub fn change(
+        catalog: &mut Catalog<u64>,
+        name: &str,
+        node: u64,
+        is_member: bool,
+    ) -> Result<Answer, Refusal> {
         let id = now(catalog, name).id;
         let node = NodeId(node);
         ask(catalog, Request::ChangeMember { id, node, is_member })
@@ -580,6 +597,11 @@ mod tests {
         );
     }
 
+    pub fn say_grown(catalog: &mut Catalog<u64>, name: &str, epoch: u16) {
+        let id = now(catalog, name).id;
+        ask(catalog, Request::SayGrown { id, epoch }).unwrap();
+    }
+
     #[test]
     fn a_queue_that_began_on_one_node_is_shared_from_the_first_other_member_on_for_good() {
         let mut catalog = cluster(3);
@@ -593,6 +615,7 @@ mod tests {
             (nodes(&now(&catalog, "q")), now(&catalog, "q").is_shared()),
             (vec![3, 1], true)
         );
+        say_grown(&mut catalog, "q", 0);
         change(&mut catalog, "q", 3, false).unwrap();
         assert_eq!(
             (nodes(&now(&catalog, "q")), now(&catalog, "q").is_shared()),

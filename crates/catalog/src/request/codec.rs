@@ -47,6 +47,7 @@ mod tag {
     pub const CONVERT_QUEUE: u8 = 33;
     /// The declaration of a queue that was converted, with what it was declared with before.
     pub const DECLARE_CONVERTED: u8 = 34;
+    pub const SAY_GROWN: u8 = 35;
 }
 
 /// The bytes; `None` if there are none for such a request, or too many.
@@ -127,6 +128,10 @@ pub(super) fn encode(request: &Request) -> Option<Vec<u8>> {
         Request::ConvertQueue { vhost, name, kind } => {
             out.tag(tag::CONVERT_QUEUE).texts(&[vhost, name]);
             out.byte(kind.number());
+        }
+        Request::SayGrown { id, epoch } => {
+            out.tag(tag::SAY_GROWN).number(id.0);
+            out.number((*epoch).into());
         }
         Request::EndTransient { at_most } => out.tag(tag::END_TRANSIENT).number(*at_most as u64),
         Request::All { of, requests } => {
@@ -377,6 +382,10 @@ fn decode_one(tag: u8, mut reader: Reader<'_>) -> Option<Request> {
             vhost: reader.name()?,
             name: reader.string()?,
             kind: QueueKind::from_number(reader.byte()?)?,
+        },
+        tag::SAY_GROWN => Request::SayGrown {
+            id: QueueId(reader.number()?),
+            epoch: reader.number()?.try_into().ok()?,
         },
         tag::END_TRANSIENT => Request::EndTransient {
             at_most: reader.count()?,
