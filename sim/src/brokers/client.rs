@@ -5,7 +5,7 @@ use crate::world::until_power_cut;
 use broker::groups::NodeId;
 use broker::queues::Work;
 use broker::{
-    Broker, ChannelId, DeclareQueue, Outbox, Publisher, QueueRef, Refusal, Session, Subscription, User,
+    Broker, ChannelId, DeclareQueue, Outbox, Publisher, QueueRef, RefusalKind, Session, Subscription, User,
 };
 use model::properties::{Properties, PropertiesBuilder};
 use model::{ConsumerId, Message, Ranges, RouteBuf, Seq};
@@ -68,7 +68,7 @@ impl Client {
         })
     }
 
-    /// Declares a queue. `None` if that is not decided, or the power is cut: it is to be done again.
+    /// Declares a queue. `None` if that is not decided in time, or the power is cut: it is to be done again.
     ///
     /// # Errors
     /// It is refused.
@@ -76,7 +76,8 @@ impl Client {
         let declared = until_power_cut(|| self.session.declare_queue(CHANNEL, declare.clone()));
         match declared? {
             Ok(_) => Some(Ok(())),
-            Err(Refusal::Undecided) => None,
+            // Nobody has decided, or too late to be heard.
+            Err(refusal) if refusal.kind() == RefusalKind::Internal => None,
             Err(refusal) => Some(Err(refusal.to_string())),
         }
     }
