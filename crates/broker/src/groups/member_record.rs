@@ -97,6 +97,9 @@ pub(super) fn journal_of(bytes: &[u8]) -> Option<JournalId> {
     Some(JournalId::new(Kind(kind), u64::from_le_bytes(number)))
 }
 
+/// A membership of nobody, as bytes.
+const NOBODY: [u8; 4] = [0; 4];
+
 impl Head {
     /// Appends a record of these bytes.
     pub fn encode(&self, what: Remembered<'_>, out: &mut Vec<u8>) {
@@ -144,7 +147,11 @@ impl Head {
             LIFE => Remembered::Life(u32::from_le_bytes(bytes.try_into().ok()?)),
             _ => return None,
         };
-        let members = Membership::decode(members).ok()?;
+        let members = match what {
+            // That is written down before anybody has told the member who the others are.
+            Remembered::Life(_) if members == NOBODY => Membership::default(),
+            _ => Membership::decode(members).ok()?,
+        };
         let at = Mark { index, term };
         Some((Self { at, members }, what))
     }
@@ -155,6 +162,20 @@ mod tests {
     use super::*;
     use cluster::{MemberId, NodeId};
     use proptest::prelude::*;
+
+    #[test]
+    fn which_life_a_member_is_can_be_read_though_it_knew_no_members() {
+        let head = Head {
+            at: Mark::default(),
+            members: Membership::default(),
+        };
+        let mut bytes = Vec::new();
+        head.encode(Remembered::Life(3), &mut bytes);
+        assert_eq!(Head::decode(&bytes), Some((head.clone(), Remembered::Life(3))));
+        bytes.clear();
+        head.encode(Remembered::Known, &mut bytes);
+        assert_eq!(Head::decode(&bytes), None, "a group without members");
+    }
 
     #[test]
     fn records_are_read_as_they_were_written_and_no_cut_one_is_taken_for_another() {
