@@ -314,7 +314,8 @@ impl Topology {
                 break;
             }
         }
-        steps.is_empty() && is_wanted
+        // Of those whom a change that is under way makes members, some may be wanted no more.
+        steps.is_empty() && is_wanted && !status.is_changing
     }
 
     pub(super) fn open_replica(

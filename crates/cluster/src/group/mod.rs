@@ -244,9 +244,8 @@ impl Group {
     /// Changes who the members are. It counts once it is committed.
     pub fn change(&mut self, steps: &[Step], reachable: &dyn Fn(NodeId) -> bool) -> Result<(), Refused> {
         self.ready_to_lead()?;
-        let raft = &self.raw.raft;
         // The library would take it and make an entry of it that does nothing.
-        let under_way = raft.has_pending_conf() || self.membership().is_joint();
+        let under_way = self.is_changing();
         #[cfg(any(test, feature = "mutants"))]
         let under_way = self.forget_change(under_way);
         let raft = &self.raw.raft;
@@ -276,6 +275,11 @@ impl Group {
         self.wake();
         let proposed = self.raw.propose_conf_change(encode_change(steps), change);
         proposed.map_err(|_| Refused::ChangeUnderWay)
+    }
+
+    /// Whether it leads, and a change of members is under way.
+    pub fn is_changing(&self) -> bool {
+        self.raw.raft.has_pending_conf() || self.membership().is_joint()
     }
 
     /// Whether of those who vote then a majority can be reached: else the change would be the last one that is committed.

@@ -61,6 +61,8 @@ pub struct Status {
     pub snapshots: u32,
     /// It was told that it is none any more: the others do without it.
     pub is_removed: bool,
+    /// It leads, and what changes its members is not applied yet: they are others in a moment.
+    pub is_changing: bool,
 }
 
 /// The groups of a node.
@@ -170,6 +172,7 @@ impl Groups {
             members: group.membership().clone(),
             snapshots: group.snapshots(),
             is_removed: group.is_removed(),
+            is_changing: group.is_changing(),
         })
     }
 
