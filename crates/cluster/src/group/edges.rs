@@ -266,6 +266,25 @@ fn nobody_is_removed_where_those_who_are_left_cannot_be_reached() {
 }
 
 #[test]
+fn nobody_is_removed_where_those_who_are_left_can_be_reached_and_have_taken_nothing() {
+    let mut trial = Trial::new(3, 3);
+    // Its node runs, and has not opened it.
+    assert!(trial.node(3).close(GROUP));
+    trial.ticks_until(60, |trial| trial.leader().is_some());
+    let leader = trial.leader().unwrap();
+    trial.ticks(3);
+    let remove = |trial: &mut Trial, member| trial.node(leader).change(GROUP, &[Step::Remove(m(member))]);
+    assert_eq!(remove(&mut trial, 3 - leader), Err(Refused::Unreached));
+    for gone in [3, 3 - leader] {
+        assert!(!trial.status(leader).is_changing);
+        remove(&mut trial, gone).unwrap();
+        assert!(trial.status(leader).is_changing, "it is not applied yet");
+        trial.ticks(3);
+    }
+    assert_eq!(trial.status(leader).members, Membership::of(&[m(leader)]));
+}
+
+#[test]
 fn a_change_that_cannot_be_is_refused_instead_of_becoming_an_entry_that_does_nothing() {
     let mut groups = lone();
     let last = groups.status(GROUP).unwrap().last;

@@ -282,7 +282,8 @@ impl Group {
         self.raw.raft.has_pending_conf() || self.membership().is_joint()
     }
 
-    /// Whether of those who vote then a majority can be reached: else the change would be the last one that is committed.
+    /// Whether of those who vote then a majority can be reached, and has taken entries: else the change would be the last one that
+    /// is committed. A node that can be reached may have no member open yet, or have it gone before that has begun.
     fn has_majority_after(&self, steps: &[Step], reachable: &dyn Fn(NodeId) -> bool) -> bool {
         let mut voters = self.membership().voters.clone();
         for step in steps {
@@ -292,7 +293,9 @@ impl Group {
                 Step::Learner(member) | Step::Remove(member) => voters.retain(|it| it != member),
             }
         }
-        let is_there = |it: &&MemberId| **it == self.me || reachable(it.node);
+        let progress = |it: &MemberId| self.raw.raft.prs().get(it.number());
+        let follows = |it: &MemberId| progress(it).is_some_and(|it| it.matched > 0);
+        let is_there = |it: &&MemberId| **it == self.me || reachable(it.node) && follows(it);
         2 * voters.iter().filter(is_there).count() > voters.len()
     }
 
