@@ -320,6 +320,14 @@ impl Holdings {
         }
     }
 
+    /// What was claimed in the session that begins has numbers that mean nothing here any more: what of it counts goes back, also
+    /// where somebody was done with it, which may have been another message.
+    pub fn are_void(&mut self) {
+        let way = Way::Returned { failed: true };
+        self.operations.iter_mut().for_each(|it| it.way = way);
+        self.return_all();
+    }
+
     /// Nobody has anything any more.
     pub fn forget(&mut self) {
         self.by_consumer.clear();

@@ -240,6 +240,13 @@ impl<E: Ends> Handle<E> {
         self.discarded
     }
 
+    /// A session has begun, and numbers of before mean nothing to clients any more: whatever of what they have counts for whoever
+    /// leads goes back.
+    pub fn held_is_void(&mut self) {
+        self.discarded |= !self.holdings.is_empty();
+        self.holdings.are_void();
+    }
+
     /// What may be published and not answered, in bytes.
     pub fn credit(&self) -> u64 {
         self.credit

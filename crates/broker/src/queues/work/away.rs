@@ -323,7 +323,10 @@ impl Inner {
                 Place::Home => Some(0),
                 Place::Members(_) => alone(),
             };
-            numbers.are_of(term, alone.filter(|_| may_have_restarted));
+            if numbers.are_of(term, alone.filter(|_| may_have_restarted)) {
+                // Nobody here could ever say that it is done with them.
+                self.handle.held_is_void();
+            }
         }
     }
 
@@ -469,6 +472,61 @@ mod tests {
         assert!(away.is_unneeded(&work.here) && !pressure.poll(Waker::noop()));
         drop(away);
         assert!(pressure.poll(Waker::noop()));
+    }
+
+    /// What a client is shown for the first message, when these have decided one after the other: each in a term of its own, a start
+    /// of a node.
+    fn shown(decided: &[(NodeId, u64)], is_of_members: bool) -> Vec<u64> {
+        let existing: Weak<crate::Broker> = Weak::new();
+        let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
+        let away = match is_of_members {
+            true => Away::of_members(&work.here, QueueId(7), (&QueueSettings::default(), true)),
+            false => Away::of_home(&work.here, QueueId(7)),
+        };
+        let mut shown = Vec::new();
+        away.turned.knock();
+        away.turned.turn(|inner, _| {
+            for (term, (node, start)) in (4..).zip(decided) {
+                inner.handle.leads(None);
+                inner.handle.lost(*node);
+                inner.handle.leads(Some(*node));
+                let mut frames = Vec::new();
+                inner.handle.frames(&mut frames);
+                let opened = Frame {
+                    session: frames.last().expect("a session is asked for").1.session,
+                    term,
+                    number: 1,
+                    seen: 1,
+                    asks: false,
+                    messages: vec![ToNode::Opened {
+                        below: 1,
+                        refused: model::Ranges::new(),
+                        resolved: 0,
+                        credit: 0,
+                    }],
+                };
+                inner.take(Brought::Said(*node, opened), || 0, &mut Orders::default());
+                inner.follow_term(|| Some(0), |it| (it == *node).then_some(*start));
+                let numbers = inner.numbers.as_mut().expect("it may be on one node alone");
+                let seqs = super::super::numbers::tests::shown(numbers, 1, 9);
+                shown.extend(seqs.first());
+            }
+        });
+        shown
+    }
+
+    #[test]
+    fn numbers_begin_anew_when_a_queues_node_has_started_again_and_not_when_it_becomes_one_of_several() {
+        for is_of_members in [false, true] {
+            // It starts again, twice.
+            assert_eq!(
+                shown(&[(HOME, 4), (HOME, 5), (HOME, 7)], is_of_members),
+                [1, 11, 21]
+            );
+            // Its group is led by its node, which this one may not have heard of; then by another one, and by its node again.
+            let led = [(HOME, 4), (HOME, 4), (NodeId(3), 2), (HOME, 4), (HOME, 4)];
+            assert_eq!(shown(&led, is_of_members), [1; 5]);
+        }
     }
 
     #[test]

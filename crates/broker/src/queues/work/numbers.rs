@@ -43,12 +43,15 @@ impl Numbers {
     }
 
     /// What is shown from now on is of this term. The queue is on one node alone in terms behind `alone`, each of them a start of
-    /// that node; where several nodes have it, the messages keep their numbers from term to term.
-    pub fn are_of(&mut self, term: u64, alone: Option<u64>) {
-        if self.term != term && alone.is_some_and(|behind| self.term > behind) {
+    /// that node; where several nodes have it, the messages keep their numbers from term to term. True if those that were shown
+    /// mean nothing any more.
+    pub fn are_of(&mut self, term: u64, alone: Option<u64>) -> bool {
+        let are_void = self.term != term && alone.is_some_and(|behind| self.term > behind);
+        if are_void {
             self.shift = self.next;
         }
         self.term = term;
+        are_void
     }
 
     /// This is about to be shown.
@@ -83,7 +86,7 @@ impl Numbers {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use model::{BlockBuilder, Message, RouteBuf, Timestamp, properties::Properties};
     use std::sync::Arc;
@@ -104,7 +107,7 @@ mod tests {
         }
     }
 
-    fn shown(numbers: &mut Numbers, first: Seq, last: Seq) -> Ranges {
+    pub fn shown(numbers: &mut Numbers, first: Seq, last: Seq) -> Ranges {
         let mut delivery = delivery(first, last);
         numbers.show(&mut delivery);
         assert_eq!(Some(delivery.base), delivery.seqs.first());

@@ -275,6 +275,74 @@ fn opened(session: u64) -> Frame<ToNode> {
 }
 
 #[test]
+fn what_was_held_in_numbers_that_mean_nothing_any_more_is_claimed_in_no_later_session() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    let mut claimed = Vec::new();
+    for term in [1, 2, 5] {
+        let (session, _) = asked(&mut handle).unwrap();
+        let opened = Frame {
+            term,
+            ..opened(session)
+        };
+        handle.receive(leader, opened, &mut orders);
+        let said = said(&mut handle).into_iter().flat_map(|message| match message {
+            ToLeader::Holds { held, .. } => held,
+            _ => Vec::new(),
+        });
+        claimed.push(said.map(|held| held.seqs).collect::<Vec<_>>());
+        match term {
+            1 => handle.holdings.add(None, &Ranges::span(2, 4), 0),
+            // The queue's node has started again. It does not come to answer what was claimed.
+            _ => handle.held_is_void(),
+        }
+        handle.lost(leader);
+        handle.tick(|| KEPT_FOR, &mut orders);
+    }
+    assert_eq!(claimed, [vec![], vec![Ranges::span(2, 4)], vec![]]);
+    assert!(handle.has_discarded() && handle.is_idle());
+}
+
+#[test]
+fn what_was_held_in_numbers_that_mean_nothing_any_more_goes_back_if_it_counts_all_the_same() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    handle.holdings.add(None, &Ranges::span(2, 5), 0);
+    // Somebody is done with it, or with one of before.
+    let way = Way::Settled(queue::Disposal::Accepted);
+    handle.holdings.resolve(None, &Ranges::one(5), way);
+    let (session, _) = asked(&mut handle).unwrap();
+    handle.receive(leader, opened(session), &mut orders);
+    handle.held_is_void();
+    said(&mut handle);
+    let frame = Frame {
+        number: 2,
+        messages: vec![ToNode::Answer {
+            question: 0,
+            answer: Answer::Discard(Ranges::one(2)),
+        }],
+        ..opened(session)
+    };
+    handle.receive(leader, frame, &mut orders);
+    let resolved = said(&mut handle).into_iter().filter_map(|message| match message {
+        ToLeader::Resolve { resolved, .. } => Some((resolved.seqs, resolved.way)),
+        _ => None,
+    });
+    let returned = Way::Returned { failed: true };
+    let mut back = Ranges::new();
+    for (seqs, way) in resolved {
+        assert_eq!(way, returned);
+        back.extend(&seqs);
+    }
+    assert_eq!(
+        back.iter().collect::<std::collections::BTreeSet<_>>(),
+        [3, 4, 5].into()
+    );
+}
+
+#[test]
 fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_another_one() {
     let (leader, mut orders) = (NodeId(2), Orders::default());
     let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
