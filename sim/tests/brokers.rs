@@ -6,6 +6,8 @@ use sim::brokers::{self, Brokers, COUNTED};
 use std::sync::Arc;
 use std::time::Instant;
 
+const REFUSED: &str = "messages refused";
+
 fn number(name: &str, usual: u64) -> u64 {
     let given = std::env::var(name).ok();
     given.and_then(|value| value.parse().ok()).unwrap_or(usual)
@@ -38,7 +40,9 @@ fn whatever_becomes_of_nodes_links_and_members_a_queue_keeps_what_it_confirmed_o
     let told: Vec<_> = counts.iter().zip(COUNTED).collect();
     println!("{told:?}, in {:?}", began.elapsed());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(count < 60 || counts.iter().all(|count| *count > 10), "{told:?}");
+    // What nobody answers for seconds is rare.
+    let happens = |(sum, what): &(&u64, &str)| **sum > 10 || *what == REFUSED && count < 1_000;
+    assert!(count < 60 || told.iter().all(happens), "{told:?}");
 }
 
 #[test]

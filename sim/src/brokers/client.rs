@@ -23,6 +23,8 @@ pub struct Held {
     pub queue: QueueRef,
     pub seq: Seq,
     pub id: Id,
+    /// So much had ended and changed by when it was delivered.
+    pub before: (u64, u64),
 }
 
 /// What the client has asked.

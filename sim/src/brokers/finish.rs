@@ -131,9 +131,9 @@ impl Brokers {
                 .client()
                 .map(|it| (it.open.len(), it.asked.len(), it.held.len()));
             format!(
-                "{:?}: {}; open, asked, held: {asked:?}; {:?}",
+                "{:?}: {:?}; open, asked, held: {asked:?}; {:?}",
                 place.id,
-                place.step().unwrap_or_default(),
+                place.step(),
                 place.standing()
             )
         };

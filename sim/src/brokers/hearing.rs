@@ -92,9 +92,11 @@ impl Brokers {
                     delivery.redelivered
                 )
             });
+            let before = self.ledger.now();
             if let Some(client) = self.places[at].client_mut() {
                 let queue = queue.clone();
                 client.held.push(Held {
+                    before,
                     consumer,
                     queue,
                     seq,

@@ -2,6 +2,10 @@
 
 use model::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A node that cannot be reached for so long counts as down, and what it says later of what its clients held may count no more.
+const COUNTS_AS_DOWN: Duration = Duration::from_millis(1_800);
 
 /// On which node it was published, and its number there.
 pub type Id = (u32, u64);
@@ -23,6 +27,7 @@ struct Accepted {
     by: Run,
     /// So much had ended and changed by when it was delivered.
     before: (u64, u64),
+    at: Duration,
 }
 
 /// See the module.
@@ -33,12 +38,14 @@ pub struct Ledger {
     pub refused: BTreeSet<Id>,
     accepted: BTreeMap<Id, Accepted>,
     first: BTreeMap<Id, First>,
-    /// How often each was delivered, and in the wake of how many ends and changes the last time.
-    arrived: BTreeMap<Id, (u64, (u64, u64))>,
+    /// How often each was delivered.
+    arrived: BTreeMap<Id, u64>,
     /// So many processes have ended.
     pub ends: u64,
     /// So often something else decides what becomes of the queue on a node: its own journal, or a group.
     pub changes: u64,
+    /// When nodes could be reached again after so long that what their clients had said meanwhile may count no more.
+    back: Vec<(u32, Duration)>,
     /// The queue is alone on a node at times, whose start is forgotten with what it had not written.
     pub is_alone_at_times: bool,
 }
@@ -63,8 +70,7 @@ impl Ledger {
             return Err(format!("{id:?} was invented"));
         }
         let ends = self.ends;
-        let arrived = self.arrived.entry(id).or_default();
-        *arrived = (arrived.0 + 1, (ends, self.changes));
+        *self.arrived.entry(id).or_default() += 1;
         if redelivered {
             return Ok(());
         }
@@ -79,15 +85,29 @@ impl Ledger {
         }
     }
 
-    /// How often it was delivered.
-    pub fn deliveries(&self, id: Id) -> u64 {
-        self.arrived.get(&id).map_or(0, |it| it.0)
+    /// A node can be reached by another one again, after it could not for this time.
+    pub fn is_back(&mut self, node: u32, after: Duration, now: Duration) {
+        if after >= COUNTS_AS_DOWN {
+            self.back.push((node, now));
+        }
     }
 
-    /// A client is done with it.
-    pub fn accept(&mut self, id: Id, by: Run) {
-        let before = self.arrived.get(&id).map_or((0, 0), |it| it.1);
-        self.accepted.insert(id, Accepted { by, before });
+    /// How often it was delivered.
+    pub fn deliveries(&self, id: Id) -> u64 {
+        self.arrived.get(&id).copied().unwrap_or(0)
+    }
+
+    /// So much has ended and changed.
+    pub fn now(&self) -> (u64, u64) {
+        (self.ends, self.changes)
+    }
+
+    /// A client is done with it, of which it has this delivery: it may have been given another one since.
+    pub fn accept(&mut self, id: Id, (by, at): (Run, Duration), before: (u64, u64)) {
+        let last = self.accepted.get(&id).map(|it| it.before);
+        if last.is_none_or(|last| last <= before) {
+            self.accepted.insert(id, Accepted { by, before, at });
+        }
     }
 
     /// What was confirmed, nobody was done with, and is not among these.
@@ -117,8 +137,13 @@ impl Ledger {
         }
         for id in left {
             // What a node that has the queue alone did not write before it ended is void.
-            let now = (self.ends, self.changes);
-            let counts = |it: &&Accepted| runs(it.by) && (!self.is_alone_at_times || it.before == now);
+            let now = self.now();
+            let was_cut_off = |it: &Accepted| {
+                let mut back = self.back.iter();
+                back.any(|(node, at)| *node == it.by.0 && *at > it.at)
+            };
+            let lasts = |it: &Accepted| !self.is_alone_at_times || it.before == now;
+            let counts = |it: &&Accepted| runs(it.by) && lasts(it) && !was_cut_off(it);
             if let Some(accepted) = self.accepted.get(id).filter(counts) {
                 return Err(format!(
                     "{id:?} was done with by {:?}, and is there again",

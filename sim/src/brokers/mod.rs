@@ -51,7 +51,7 @@ use cluster::GroupId;
 use ledger::Ledger;
 use model::table::{Table, Value};
 use side::Side;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::World;
@@ -63,6 +63,9 @@ const VHOST: &str = "/";
 
 /// A start that comes to no end within so long waits for something that never comes.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// For so long clients ask more than usual where something of the queue has changed.
+const BUSY_FOR: Duration = Duration::from_millis(300);
 
 /// What is done in each thread in which a broker runs, before it does: mutants are turned on there.
 pub type Prepare = Arc<dyn Fn() + Send + Sync>;
@@ -226,19 +229,37 @@ impl Place {
     }
 
     /// How its queue stands, as far as that can be seen: a process may end where this changes.
-    fn step(&self) -> Option<String> {
+    fn step(&self) -> Option<Step> {
         let broker = &self.client()?.broker;
         let view = broker.view();
         let known = view.queue(VHOST, QUEUE)?;
-        let members: Vec<_> = known.members().map(|it| (it.node.0, it.life)).collect();
         let copy = broker.queues().copy(known.id);
-        let own = copy.as_ref().and_then(|copy| copy.own_term()).is_some();
-        let group = copy.as_ref().and_then(|copy| Some(copy.replica()?.group()));
-        let leads = copy.as_ref().is_some_and(|copy| copy.is_led_here());
-        let epoch = known.epoch.number;
-        Some(format!(
-            "epoch {epoch}, {members:?}, own: {own}, {group:?}, leads: {leads}"
-        ))
+        Some(Step {
+            epoch: known.epoch.number,
+            is_shared: known.is_shared(),
+            members: known.members().map(|it| (it.node.0, it.life)).collect(),
+            own: copy.as_ref().and_then(|copy| copy.own_term()).is_some(),
+            group: copy.as_ref().and_then(|copy| Some(copy.replica()?.group())),
+            leads: copy.as_ref().is_some_and(|copy| copy.is_led_here()),
+        })
+    }
+}
+
+/// How the queue stands on a node.
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    epoch: u16,
+    is_shared: bool,
+    members: Vec<(u64, u32)>,
+    own: bool,
+    group: Option<GroupId>,
+    leads: bool,
+}
+
+impl Step {
+    /// The node decides what becomes of the queue, on another journal than it is to have by what is on record.
+    fn is_half_done(&self) -> bool {
+        self.leads && self.group.is_some() != self.is_shared
     }
 }
 
@@ -265,12 +286,18 @@ pub struct Brokers {
     wire: Wire,
     /// Pairs that may have no link.
     cut: BTreeSet<Pair>,
+    /// Pairs that have no link, and since when.
+    unlinked: BTreeMap<Pair, Duration>,
     places: Vec<Place>,
     /// How the queue stood on each node when it was looked at last.
-    steps: Vec<Option<String>>,
+    steps: Vec<Option<Step>>,
     /// And what decided about each node's copy, if it had one.
     decided: Vec<Option<GroupId>>,
     ledger: Ledger,
+    /// Until then clients ask more, since something of the queue has just changed.
+    busy_until: Duration,
+    /// Until then nobody says once more who is to have it.
+    settles_until: Duration,
     /// How many ends there may still be.
     ends_left: u64,
     /// A sum over everything that was heard.
@@ -340,8 +367,11 @@ impl Brokers {
             prepare,
             wire,
             cut: BTreeSet::new(),
+            unlinked: BTreeMap::new(),
             steps: places.iter().map(|_| None).collect(),
             decided: places.iter().map(|_| None).collect(),
+            busy_until: Duration::ZERO,
+            settles_until: Duration::ZERO,
             places,
             ledger: Ledger::default(),
             digest: 0,
@@ -356,7 +386,8 @@ impl Brokers {
         self.within("nodes don't start", Self::all_run)?;
         self.declare()?;
         for _ in 0..150 + self.random.below(300) {
-            self.act()?;
+            let acts = if self.clock < self.busy_until { 3 } else { 1 };
+            (0..acts).try_for_each(|_| self.act(acts > 1))?;
             self.round()?;
         }
         self.finish()
@@ -432,7 +463,8 @@ impl Brokers {
 
     /// A process is no more: closed in good order, or killed, or without power.
     fn end(&mut self, at: usize) -> Result<(), String> {
-        self.hear(at)?;
+        // What others have been told of it by now is of before.
+        (0..self.places.len()).try_for_each(|at| self.hear(at))?;
         self.counts[1] += 1;
         self.ledger.ends += 1;
         let id = self.places[at].id;
@@ -469,6 +501,11 @@ impl Brokers {
             return;
         };
         if self.wire.up.insert(ends) {
+            let since = self.unlinked.remove(&ends).unwrap_or(self.clock);
+            let after = self.clock.saturating_sub(since);
+            for node in [ends.0, ends.1] {
+                self.ledger.is_back(node, after, self.clock);
+            }
             until_power_cut(|| here.side.up(other.id, second));
             until_power_cut(|| there.side.up(one.id, first));
             self.tell(|| format!("{ends:?} are linked"));
@@ -480,6 +517,7 @@ impl Brokers {
             return;
         }
         self.wire.cut(ends);
+        self.unlinked.insert(ends, self.clock);
         for (of, peer) in [(ends.0, ends.1), (ends.1, ends.0)] {
             if let Some(process) = &self.places[of as usize - 1].process {
                 until_power_cut(|| process.side.down(NodeId(peer)));
@@ -541,12 +579,15 @@ impl Brokers {
                 continue;
             }
             let id = self.places[at].id;
-            self.tell(|| format!("{id:?}: {}", step.as_deref().unwrap_or_default()));
+            self.tell(|| format!("{id:?}: {step:?}, {:?}", self.places[at].standing()));
             // What clients hold while a queue becomes a group's, or is one node's own again, comes back (docs/decisions/0059).
             self.ledger.changes += u64::from(self.places[at].is_decided_by() != self.decided[at]);
             self.decided[at] = self.places[at].is_decided_by();
+            let is_half_done = step.as_ref().is_some_and(Step::is_half_done);
             self.steps[at] = step;
-            if self.trouble.nodes_end && self.ends_left > 0 && self.random.below(5) == 0 {
+            self.busy_until = self.clock + BUSY_FOR;
+            let one_in = if is_half_done { 2 } else { 6 };
+            if self.trouble.nodes_end && self.ends_left > 0 && self.random.below(one_in) == 0 {
                 self.counts[2] += 1;
                 let at = match self.random.below(4) {
                     0 => self.random.below(self.places.len() as u64) as usize,
@@ -566,7 +607,8 @@ impl Brokers {
         match self.random.below(3) {
             0 => self.end(at),
             _ => {
-                let call = 1 + self.random.below(40);
+                let within = [4, 40][self.random.below(2) as usize];
+                let call = 1 + self.random.below(within);
                 self.places[at].files.fail_at(call, Fault::PowerCut);
                 self.places[at].fails = true;
                 Ok(())
@@ -606,11 +648,12 @@ impl Brokers {
         Err("the queue is never declared".to_owned())
     }
 
-    fn act(&mut self) -> Result<(), String> {
+    fn act(&mut self, is_busy: bool) -> Result<(), String> {
         let at = self.random.below(self.places.len() as u64) as usize;
         let chosen = self.random.below(NODES.into()) as usize;
         let ends = pairs().nth(chosen).unwrap_or((1, 2));
-        match self.random.below(64) {
+        let kinds = if is_busy && self.random.chance() { 31 } else { 64 };
+        match self.random.below(kinds) {
             0..=15 => self.publish(at),
             16..=21 => self.consume(at),
             22 => self.places[at].client_mut().into_iter().for_each(Client::cancel),
@@ -622,7 +665,7 @@ impl Brokers {
             }
             47..=54 => drop(self.cut.remove(&ends)),
             55 if self.trouble.nodes_end && self.ends_left > 0 => self.strike(at)?,
-            56..=58 if self.trouble.members_change || self.kind != Kind::Three => self.change_members(at),
+            56..=58 if self.trouble.members_change || self.kind != Kind::Three => self.change_all(at),
             _ => {}
         }
         Ok(())
@@ -666,9 +709,22 @@ impl Brokers {
         let gives_back = gives_back && self.ledger.deliveries(held.id) < 8;
         client.settle(&held, gives_back);
         if !gives_back {
-            self.ledger.accept(held.id, (id.0, start));
+            self.ledger
+                .accept(held.id, ((id.0, start), self.clock), held.before);
         }
         self.tell(|| format!("{:?} is settled by {id:?}, given back: {gives_back}", held.id));
+    }
+
+    /// Operators say who is to have the queue, at times several at once; then it is left as it is for some time.
+    fn change_all(&mut self, at: usize) {
+        if self.clock < self.settles_until {
+            return;
+        }
+        for _ in 0..[1, 1, 1, 3][self.random.below(4) as usize] {
+            self.change_members(at);
+        }
+        let settles_for = [0, 300, 2_000][self.random.below(3) as usize];
+        self.settles_until = self.clock + Duration::from_millis(settles_for);
     }
 
     /// An operator says who is to have the queue.
