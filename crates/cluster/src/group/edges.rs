@@ -175,6 +175,30 @@ fn a_member_that_waits_for_contents_does_not_believe_who_lags_behind_them_that_i
 }
 
 #[test]
+fn contents_of_before_a_member_was_removed_do_not_make_it_one_again() {
+    for (index, is_removed) in [(6, true), (4, false)] {
+        let mut groups = node(&[m(1), m(2)]);
+        let at = Mark { index: 5, term: 2 };
+        let told = Gone::Told(Mark { index, term: 2 });
+        // Whoever lags behind them says it before they are offered.
+        let says_so = |groups: &mut Groups| {
+            let (group, to, gone) = (GROUP, m(1).number(), told);
+            let mut frame = FrameWriter::new(1);
+            frame.put(&Item::Gone { group, to, gone });
+            groups.receive(NodeId(2), &frame.finish()).unwrap();
+        };
+        says_so(&mut groups);
+        assert!(groups.status(GROUP).unwrap().is_removed);
+        tell(&mut groups, offer(3, at, &[m(1), m(2)])).unwrap();
+        synced_turn(&mut groups);
+        assert!(groups.installed(GROUP, 5));
+        synced_turn(&mut groups);
+        let status = groups.status(GROUP).unwrap();
+        assert_eq!((status.base, status.is_removed), (at, is_removed), "{index}");
+    }
+}
+
+#[test]
 fn a_member_that_was_sent_as_entries_what_a_snapshot_has_waits_for_its_contents_no_more_and_sleeps() {
     let mut groups = node(&[m(1), m(2)]);
     let at = Mark { index: 2, term: 1 };

@@ -265,8 +265,8 @@ impl Group {
         self.raw
             .mut_store()
             .restore(Mark { index, term }, members.clone());
-        // A snapshot without this member is refused.
-        self.removed = false;
+        // A snapshot without this member is refused; one of before it was removed does not undo that.
+        self.removed &= index < self.removed_at;
         out.events.push(Event::Members {
             group,
             index,
