@@ -298,6 +298,8 @@ pub struct Brokers {
     busy_until: Duration,
     /// Until then nobody says once more who is to have it.
     settles_until: Duration,
+    /// Somebody has decided what becomes of the queue.
+    was_led: bool,
     /// How many ends there may still be.
     ends_left: u64,
     /// A sum over everything that was heard.
@@ -372,6 +374,7 @@ impl Brokers {
             decided: places.iter().map(|_| None).collect(),
             busy_until: Duration::ZERO,
             settles_until: Duration::ZERO,
+            was_led: false,
             places,
             ledger: Ledger::default(),
             digest: 0,
@@ -583,6 +586,7 @@ impl Brokers {
             // What clients hold while a queue becomes a group's, or is one node's own again, comes back (docs/decisions/0059).
             self.ledger.changes += u64::from(self.places[at].is_decided_by() != self.decided[at]);
             self.decided[at] = self.places[at].is_decided_by();
+            self.was_led |= step.as_ref().is_some_and(|step| step.leads);
             let is_half_done = step.as_ref().is_some_and(Step::is_half_done);
             self.steps[at] = step;
             self.busy_until = self.clock + BUSY_FOR;
@@ -717,7 +721,9 @@ impl Brokers {
 
     /// Operators say who is to have the queue, at times several at once; then it is left as it is for some time.
     fn change_all(&mut self, at: usize) {
-        if self.clock < self.settles_until {
+        // Members that were all removed before anybody has led the queue, and whose nodes have started since, are never opened:
+        // their logs have nothing of it. Nor has anybody else; it is to be deleted.
+        if self.clock < self.settles_until || !self.was_led {
             return;
         }
         for _ in 0..[1, 1, 1, 3][self.random.below(4) as usize] {
