@@ -235,6 +235,30 @@ impl<'a> Chunk<'a> {
         (header.chunk_bytes() == bytes.len()).then_some(Self { header, bytes })
     }
 
+    /// Checks what a reader is sent of a chunk: the header, which goes on naming the lengths of filter and trailer, and the entries
+    /// behind it. Nothing may follow them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn delivered(bytes: &'a [u8]) -> Result<(Header, Entries<'a>), ChunkError> {
+        let header = Header::read(bytes)?;
+        let entries = bytes.get(HEADER_BYTES..).unwrap_or_default();
+        if entries.len() != header.entries_bytes as usize {
+            return Err(ChunkError::Cut);
+        }
+        if checksum(entries) != header.crc {
+            return Err(ChunkError::Checksum);
+        }
+        let section = match header.kind {
+            ChunkKind::User => {
+                entries::check(entries, header.entries, header.records)?;
+                entries
+            }
+            ChunkKind::TrackingDelta | ChunkKind::TrackingSnapshot => &[],
+        };
+        Ok((header, Entries::new(section, header.first_offset)))
+    }
+
     /// What it says of itself.
     pub fn header(&self) -> &Header {
         &self.header

@@ -4,7 +4,7 @@
 //! Each way is the one of RabbitMQ's clients: streams of gzip and of zstd, and the *frame* formats of snappy and LZ4.
 
 use super::ChunkError;
-use std::io::Read;
+use std::io::{Read, Write};
 
 /// What one sub-batch may be once it is decompressed, in bytes (RabbitMQ 4.3: `stream.max_uncompressed_sub_entry_batch_size`).
 pub const UNCOMPRESSED_MOST: usize = 64 << 20;
@@ -53,6 +53,34 @@ impl Compression {
         }
     }
 
+    /// Appends what these bytes become, as clients do it: streams of gzip and zstd, the frame formats of snappy and LZ4, at the
+    /// usual levels (zstd at its fastest).
+    pub fn compress(self, bytes: &[u8], out: &mut Vec<u8>) {
+        // Writing to memory does not fail.
+        let written = match self {
+            Self::None => out.write_all(bytes),
+            Self::Gzip => {
+                let mut to = flate2::write::GzEncoder::new(&mut *out, flate2::Compression::default());
+                to.write_all(bytes).and_then(|()| to.finish()).map(|_| ())
+            }
+            Self::Snappy => {
+                let mut to = snap::write::FrameEncoder::new(&mut *out);
+                to.write_all(bytes).and_then(|()| to.flush())
+            }
+            Self::Lz4 => {
+                let mut to = lz4_flex::frame::FrameEncoder::new(&mut *out);
+                to.write_all(bytes)
+                    .and_then(|()| to.finish().map_err(std::io::Error::from))
+                    .map(|_| ())
+            }
+            Self::Zstd => {
+                ruzstd::encoding::compress(bytes, &mut *out, ruzstd::encoding::CompressionLevel::Fastest);
+                Ok(())
+            }
+        };
+        debug_assert!(written.is_ok(), "{written:?}");
+    }
+
     /// Puts into `out`, instead of what is there, what was compressed. It becomes `expected` bytes. Memory is taken as bytes
     /// come out, never on the word of a length.
     ///
@@ -99,7 +127,6 @@ fn read(from: impl Read, expected: usize, out: &mut Vec<u8>) -> Result<(), Chunk
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::io::Write;
 
     pub(crate) const ALL: [Compression; 5] = [
         Compression::None,
@@ -111,27 +138,9 @@ pub(crate) mod tests {
 
     /// As clients do it.
     pub(crate) fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
-        match compression {
-            Compression::None => bytes.to_vec(),
-            Compression::Gzip => {
-                let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-                to.write_all(bytes).unwrap();
-                to.finish().unwrap()
-            }
-            Compression::Snappy => {
-                let mut to = snap::write::FrameEncoder::new(Vec::new());
-                to.write_all(bytes).unwrap();
-                to.into_inner().unwrap()
-            }
-            Compression::Lz4 => {
-                let mut to = lz4_flex::frame::FrameEncoder::new(Vec::new());
-                to.write_all(bytes).unwrap();
-                to.finish().unwrap()
-            }
-            Compression::Zstd => {
-                ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
-            }
-        }
+        let mut out = Vec::new();
+        compression.compress(bytes, &mut out);
+        out
     }
 
     #[test]

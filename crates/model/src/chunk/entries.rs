@@ -167,7 +167,7 @@ impl<'a> Iterator for Messages<'a> {
 }
 
 /// The entries of a chunk that was checked, each with the offset of its first message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries<'a> {
     rest: &'a [u8],
     offset: u64,

@@ -429,3 +429,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_reader_is_sent_is_checked_as_the_whole_chunk_is() {
+    let mut builder = ChunkBuilder::new(16);
+    let puts = [
+        Put::Message(Some("a".into()), b"one".to_vec()),
+        Put::Batch(None, 1, vec![b"two".to_vec(), b"three".to_vec()]),
+    ];
+    let bytes = build(&mut builder, &puts, 7);
+    let chunk = Chunk::read(&bytes).unwrap();
+    assert!(!chunk.filter().is_empty());
+    let mut sent = chunk.bytes()[..HEADER_BYTES].to_vec();
+    sent.extend_from_slice(chunk.entries_section());
+    let (header, entries) = Chunk::delivered(&sent).unwrap();
+    assert_eq!(&header, chunk.header());
+    assert!(entries.eq(chunk.entries()));
+    assert_eq!(Chunk::delivered(&sent[..sent.len() - 1]), Err(ChunkError::Cut));
+    sent.push(0);
+    assert_eq!(Chunk::delivered(&sent), Err(ChunkError::Cut));
+    sent.pop();
+    *sent.last_mut().unwrap() ^= 1;
+    assert_eq!(Chunk::delivered(&sent), Err(ChunkError::Checksum));
+    assert_eq!(Chunk::delivered(&[]), Err(ChunkError::Cut));
+}

@@ -34,5 +34,5 @@ pub use frame::{Frame, FrameError, next_frame};
 pub use key::{CommandVersions, Key, TAKEN_FROM_CLIENTS};
 pub use metadata::PlacesBuf;
 pub use offset::{OffsetSpec, Resolved};
-pub use publish::{Body, Entries, EntriesBuf, Entry, Publish};
+pub use publish::{Body, Entries, EntriesBuf, Entry, Publish, PublishFrame};
 pub use request::Request;

@@ -5,6 +5,8 @@
 //! looks into a batch.
 
 use super::field::{Field, Malformed, Reader, Text};
+use super::frame::HEAD;
+use super::key::Key;
 
 /// The bit that marks a batch, in the first byte of an entry.
 const BATCH: u8 = 0x80;
@@ -55,6 +57,30 @@ pub enum Body<'a> {
         /// The batch.
         batch: &'a [u8],
     },
+}
+
+impl Body<'_> {
+    /// Appends the entry as it will stand in a chunk.
+    fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Message(message) => {
+                (message.len() as u32 & u32::MAX >> 1).write(out);
+                out.extend_from_slice(message);
+            }
+            Self::Batch {
+                compression,
+                records,
+                uncompressed_bytes,
+                batch,
+            } => {
+                (BATCH | (compression & 7) << 4).write(out);
+                records.write(out);
+                uncompressed_bytes.write(out);
+                (batch.len() as u32).write(out);
+                out.extend_from_slice(batch);
+            }
+        }
+    }
 }
 
 impl<'a> Publish<'a> {
@@ -200,24 +226,7 @@ impl EntriesBuf {
         if self.filtered {
             Text::write_optional(filter_value, out);
         }
-        match *body {
-            Body::Message(message) => {
-                (message.len() as u32 & u32::MAX >> 1).write(out);
-                out.extend_from_slice(message);
-            }
-            Body::Batch {
-                compression,
-                records,
-                uncompressed_bytes,
-                batch,
-            } => {
-                (BATCH | (compression & 7) << 4).write(out);
-                records.write(out);
-                uncompressed_bytes.write(out);
-                (batch.len() as u32).write(out);
-                out.extend_from_slice(batch);
-            }
-        }
+        body.write(out);
     }
 
     /// What was added.
@@ -236,9 +245,122 @@ impl EntriesBuf {
     }
 }
 
+/// A frame of messages that is made where it will be written from: nothing is copied but the messages themselves.
+#[derive(Debug)]
+pub struct PublishFrame<'o> {
+    out: &'o mut Vec<u8>,
+    at: usize,
+    count: u32,
+    filtered: bool,
+}
+
+impl<'o> PublishFrame<'o> {
+    /// What stands before the first entry, in bytes: size, key, version, publisher, count.
+    pub const HEAD: usize = HEAD + 2 + 2 + 1 + 4;
+    /// What stands before a message without filter value, in bytes: number and length.
+    pub const MESSAGE_HEAD: usize = 8 + 4;
+
+    /// Begins a frame behind what is in `out`, of version 2 if entries are to have filter values.
+    pub fn begin(out: &'o mut Vec<u8>, publisher_id: u8, filtered: bool) -> Self {
+        let at = out.len();
+        0u32.write(out);
+        Key::Publish.number().write(out);
+        (1 + u16::from(filtered)).write(out);
+        publisher_id.write(out);
+        0u32.write(out);
+        Self {
+            out,
+            at,
+            count: 0,
+            filtered,
+        }
+    }
+
+    /// Adds a message and gives it back, so that what differs from its template can be written where it stands. A filter value
+    /// counts only if there may be any. Messages of 2 GiB and more are not known.
+    #[inline]
+    pub fn message(
+        &mut self,
+        publishing_id: u64,
+        filter_value: Option<Text<'_>>,
+        template: &[u8],
+    ) -> &mut [u8] {
+        self.entry(publishing_id, filter_value);
+        (template.len() as u32 & u32::MAX >> 1).write(self.out);
+        let at = self.out.len();
+        self.out.extend_from_slice(template);
+        &mut self.out[at..]
+    }
+
+    /// Adds a batch, or whatever else an entry may be.
+    pub fn body(&mut self, publishing_id: u64, filter_value: Option<Text<'_>>, body: &Body<'_>) {
+        self.entry(publishing_id, filter_value);
+        body.write(self.out);
+    }
+
+    fn entry(&mut self, publishing_id: u64, filter_value: Option<Text<'_>>) {
+        self.count += 1;
+        publishing_id.write(self.out);
+        if self.filtered {
+            Text::write_optional(filter_value, self.out);
+        }
+    }
+
+    /// The frame's length so far, without the four bytes of its size.
+    pub fn size(&self) -> usize {
+        self.out.len() - self.at - HEAD
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Completes the frame; one without entries is taken back.
+    pub fn finish(self) {
+        if self.count == 0 {
+            return self.out.truncate(self.at);
+        }
+        let size = self.size() as u32;
+        self.out[self.at..self.at + HEAD].copy_from_slice(&size.to_be_bytes());
+        let count = self.at + Self::HEAD - 4;
+        self.out[count..count + 4].copy_from_slice(&self.count.to_be_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frame_made_in_place_is_the_same_as_one_that_is_encoded() {
+        for filtered in [false, true] {
+            let mut entries = EntriesBuf::new(filtered);
+            entries.push(7, Some("lost".into()), &Body::Message(b"hello"));
+            entries.push(9, None, &BATCH_OF_TWO);
+            let mut wanted = b"before".to_vec();
+            crate::stream::Command::Publish(Publish {
+                publisher_id: 3,
+                entries: entries.as_entries(),
+            })
+            .encode(&mut wanted);
+            let mut out = b"before".to_vec();
+            PublishFrame::begin(&mut out, 3, filtered).finish();
+            let mut frame = PublishFrame::begin(&mut out, 3, filtered);
+            frame
+                .message(7, Some("lost".into()), b"hallo")
+                .copy_from_slice(b"hello");
+            frame.body(9, None, &BATCH_OF_TWO);
+            assert_eq!((frame.len(), frame.size()), (2, wanted.len() - 10));
+            frame.finish();
+            assert_eq!(out, wanted);
+        }
+    }
 
     const BATCH_OF_TWO: Body<'_> = Body::Batch {
         compression: 4,
