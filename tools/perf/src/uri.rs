@@ -34,6 +34,23 @@ pub struct Query {
     pub key: Option<PathBuf>,
 }
 
+/// What a kind of address begins with, and its ports.
+#[derive(Debug, Clone, Copy)]
+pub struct Scheme {
+    pub plain: &'static str,
+    pub tls: &'static str,
+    pub port: u16,
+    pub tls_port: u16,
+}
+
+/// AMQP's addresses.
+pub const AMQP: Scheme = Scheme {
+    plain: "amqp",
+    tls: "amqps",
+    port: 5672,
+    tls_port: 5671,
+};
+
 impl Uri {
     /// Reads an address as the Java client does: what is missing is `guest`, `guest`, `localhost`, the scheme's port and the
     /// virtual host `/`; a path of `/` alone names the virtual host with the empty name.
@@ -41,16 +58,27 @@ impl Uri {
     /// # Errors
     /// [`Failure::Usage`], which does not repeat the password.
     pub fn parse(text: &str) -> Result<Self, Failure> {
+        Self::parse_as(text, &AMQP)
+    }
+
+    /// The same for another kind of address.
+    ///
+    /// # Errors
+    /// As [`Self::parse`]'s.
+    pub fn parse_as(text: &str, kind: &Scheme) -> Result<Self, Failure> {
+        let Scheme {
+            plain, tls: secured, ..
+        } = *kind;
         let refuse = |why: String| Failure::Usage(format!("the address {} {why}", without_password(text)));
         let (scheme, rest) = text
             .split_once("://")
-            .ok_or_else(|| refuse("has no scheme: write amqp://HOST or amqps://HOST".into()))?;
+            .ok_or_else(|| refuse(format!("has no scheme: write {plain}://HOST or {secured}://HOST")))?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
-            "amqp" => false,
-            "amqps" => true,
+            it if it == plain => false,
+            it if it == secured => true,
             other => {
                 return Err(refuse(format!(
-                    "begins with {other}://: write amqp:// or amqps://"
+                    "begins with {other}://: write {plain}:// or {secured}://"
                 )));
             }
         };
@@ -67,7 +95,7 @@ impl Uri {
         let (user, password) = login
             .map_or(Ok(("guest".into(), "guest".into())), read_login)
             .map_err(refuse)?;
-        let (host, port) = read_place(place, tls).map_err(refuse)?;
+        let (host, port) = read_place(place, if tls { kind.tls_port } else { kind.port }).map_err(refuse)?;
         let vhost = match path {
             None => "/".to_owned(),
             Some(path) if path.contains('/') => {
@@ -132,8 +160,7 @@ pub(crate) fn read_login(login: &str) -> Result<(String, String), String> {
     Ok((decode(user)?, password.map_or(Ok("guest".into()), decode)?))
 }
 
-fn read_place(place: &str, tls: bool) -> Result<(String, u16), String> {
-    let default = if tls { 5671 } else { 5672 };
+fn read_place(place: &str, default: u16) -> Result<(String, u16), String> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or("has a '[' without ']'")?;

@@ -73,12 +73,7 @@ pub fn version() -> String {
 }
 
 fn append_group(text: &mut String, group: Group) {
-    text.push('\n');
-    text.push_str(group.heading());
-    text.push_str(":\n");
-    for flag in flags().filter(|flag| flag.group == group) {
-        append(text, &names(flag), flag);
-    }
+    append_flags(text, group.heading(), flags().filter(|flag| flag.group == group));
 }
 
 /// `-r, --rate RATE`.
@@ -95,8 +90,18 @@ fn names(flag: &Flag) -> String {
     format!("{short}--{}{value}", flag.long)
 }
 
+/// A group of flags under its heading.
+pub fn append_flags<'f>(text: &mut String, heading: &str, flags: impl Iterator<Item = &'f Flag>) {
+    text.push('\n');
+    text.push_str(heading);
+    text.push_str(":\n");
+    for flag in flags {
+        append(text, &names(flag), flag);
+    }
+}
+
 /// A flag's line or lines: its name, and the explanation from a fixed column on.
-fn append(text: &mut String, name: &str, flag: &Flag) {
+pub fn append(text: &mut String, name: &str, flag: &Flag) {
     let mut line = format!("  {name}");
     if line.chars().count() + 2 > COLUMN {
         text.push_str(&line);

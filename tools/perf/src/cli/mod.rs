@@ -4,14 +4,14 @@
 //! these with the environment, [`values`] reads the little languages of values, [`build`] makes the plan, [`help`] shows it.
 
 mod build;
-mod flag;
-mod help;
-mod parse;
+pub(crate) mod flag;
+pub(crate) mod help;
+pub(crate) mod parse;
 #[cfg(test)]
 mod published;
-mod settings;
+pub(crate) mod settings;
 mod table;
-mod values;
+pub(crate) mod values;
 
 use crate::failure::Failure;
 use crate::plan::Plan;

@@ -17,11 +17,23 @@ pub struct Settings<'a> {
     given: &'a Given,
     environment: &'a dyn Fn(&str) -> Option<String>,
     prefix: String,
+    by_long: fn(&str) -> Option<&'static Flag>,
 }
 
 impl<'a> Settings<'a> {
+    /// Those of `leveret perf`.
     pub fn new(given: &'a Given, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        let prefix = environment("RABBITMQ_PERF_TEST_ENV_PREFIX").unwrap_or_default();
+        Self::of(given, environment, "RABBITMQ_PERF_TEST_ENV_PREFIX", by_long)
+    }
+
+    /// Those of another table of flags; the variable `prefix` says what the names of variables begin with.
+    pub fn of(
+        given: &'a Given,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+        prefix: &str,
+        by_long: fn(&str) -> Option<&'static Flag>,
+    ) -> Self {
+        let prefix = environment(prefix).unwrap_or_default();
         let prefix = match prefix.trim() {
             "" => String::new(),
             it if it.ends_with('_') => it.to_owned(),
@@ -31,6 +43,7 @@ impl<'a> Settings<'a> {
             given,
             environment,
             prefix,
+            by_long,
         }
     }
 
@@ -44,6 +57,22 @@ impl<'a> Settings<'a> {
         match self.of_environment(long) {
             Some(text) => text.eq_ignore_ascii_case("true"),
             None => self.given.flags.iter().any(|(flag, _)| flag.long == long),
+        }
+    }
+
+    /// Whether anything was said of a flag.
+    pub fn is_given(&self, long: &str) -> bool {
+        self.of_environment(long).is_some() || self.given.flags.iter().any(|(flag, _)| flag.long == long)
+    }
+
+    /// A flag that is set by itself, or by `true`, and taken back by `false`.
+    ///
+    /// # Errors
+    /// If there is anything else behind it.
+    pub fn switch(&self, long: &str, default: bool) -> Result<bool, Failure> {
+        match self.text(long) {
+            None if self.is_given(long) => Ok(true),
+            _ => self.boolean(long, default),
         }
     }
 
@@ -63,7 +92,7 @@ impl<'a> Settings<'a> {
 
     /// How a message names a setting: where it was made.
     pub fn name(&self, long: &str) -> String {
-        match (self.of_environment(long), by_long(long)) {
+        match (self.of_environment(long), (self.by_long)(long)) {
             (Some(_), Some(flag)) => format!("the variable {}{}", self.prefix, flag.variable()),
             _ => format!("--{long}"),
         }
@@ -157,7 +186,7 @@ impl<'a> Settings<'a> {
     }
 
     fn of_environment(&self, long: &str) -> Option<String> {
-        let flag: &Flag = by_long(long).filter(|flag| !flag.is_no_variable())?;
+        let flag: &Flag = (self.by_long)(long).filter(|flag| !flag.is_no_variable())?;
         (self.environment)(&format!("{}{}", self.prefix, flag.variable()))
     }
 }

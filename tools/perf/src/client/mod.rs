@@ -27,5 +27,6 @@ mod transport;
 
 pub use addresses::{Addresses, wait_for_servers};
 pub use client::{Agreed, Client};
+pub(crate) use connect::{connect, is_timeout, write_all};
 pub use operations::Declared;
 pub use transport::Transport;

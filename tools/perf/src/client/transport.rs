@@ -85,7 +85,7 @@ impl Transport {
     }
 
     /// How long a read may wait; at least a millisecond, since zero would mean for ever.
-    pub(super) fn set_read_timeout(&self, wait: Duration) -> io::Result<()> {
+    pub(crate) fn set_read_timeout(&self, wait: Duration) -> io::Result<()> {
         self.socket()
             .set_read_timeout(Some(wait.max(Duration::from_millis(1))))
     }

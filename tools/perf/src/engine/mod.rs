@@ -18,7 +18,7 @@ mod producer;
 mod shared;
 #[cfg(test)]
 mod stories;
-mod waiting;
+pub(crate) mod waiting;
 
 use crate::client::{Addresses, Client};
 use crate::clock;

@@ -9,7 +9,7 @@ mod datadog;
 mod expected;
 mod meter;
 mod process;
-mod prometheus;
+pub(crate) mod prometheus;
 
 pub use board::Board;
 pub use meter::{Kind, Meter, Summary};
@@ -41,7 +41,7 @@ impl Exporter {
         }
         let board: Shared = Arc::new(Mutex::new(Board::new(plan)));
         let page = match &exporting.prometheus {
-            Some((port, path)) => Some(Page::start(*port, path, board.clone())?),
+            Some((port, path)) => Some(Page::of(*port, path, board.clone())?),
             None => None,
         };
         let poster = match &exporting.datadog {

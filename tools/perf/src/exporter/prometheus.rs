@@ -9,12 +9,15 @@ use axum::routing::get;
 use std::fmt::Write;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use tokio::sync::oneshot;
 
 /// Micrometer's type for the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Writes the page each time that it is asked for.
+pub type Text = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// A server on a thread of its own.
 pub struct Page {
@@ -24,11 +27,20 @@ pub struct Page {
 }
 
 impl Page {
-    /// Serves `path` at a port of all addresses; port 0 takes a free one.
-    pub fn start(port: u16, path: &str, board: Shared) -> Result<Self, Failure> {
+    /// Serves what a board shows.
+    pub fn of(port: u16, path: &str, board: Shared) -> Result<Self, Failure> {
+        let page = move || {
+            let board = board.lock().unwrap_or_else(PoisonError::into_inner);
+            text(&board.meters(), board.tags())
+        };
+        Self::start(port, path, "--metrics-prometheus-port", Arc::new(page))
+    }
+
+    /// Serves a text under `path` at a port of all addresses; port 0 takes a free one. `flag` is what the port comes from.
+    pub fn start(port: u16, path: &str, flag: &'static str, page: Text) -> Result<Self, Failure> {
         let refused = |error: io::Error| {
             Failure::File(format!(
-                "cannot serve metrics on port {port}: {error}. Choose another port with --metrics-prometheus-port"
+                "cannot serve metrics on port {port}: {error}. Choose another port with {flag}"
             ))
         };
         let listener = listen(port).map_err(refused)?;
@@ -43,7 +55,7 @@ impl Page {
         let serve = move || {
             runtime.block_on(async move {
                 if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                    tokio::spawn(axum::serve(listener, router(&path, board)).into_future());
+                    tokio::spawn(axum::serve(listener, router(&path, page)).into_future());
                     let _ = stopped.await;
                 }
             });
@@ -78,11 +90,8 @@ fn listen(port: u16) -> io::Result<TcpListener> {
     })
 }
 
-fn router(path: &str, board: Shared) -> Router {
-    let page = move || async move {
-        let board = board.lock().unwrap_or_else(PoisonError::into_inner);
-        ([(CONTENT_TYPE, TEXT)], text(&board.meters(), board.tags()))
-    };
+fn router(path: &str, page: Text) -> Router {
+    let page = move || async move { ([(CONTENT_TYPE, TEXT)], page()) };
     // A path is matched as it is: braces would be axum's parameters.
     let page = get(page);
     if path.contains(['{', '}']) {

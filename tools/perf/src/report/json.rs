@@ -16,6 +16,16 @@ use std::time::Duration;
 /// The version of the layout.
 pub const FORMAT: u32 = 1;
 
+/// What stands above the intervals.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    pub id: &'a str,
+    pub arguments: &'a [String],
+    pub latency_from: LatencyFrom,
+    /// False if messages are stamped by the monotonic clock.
+    pub wall_clock: bool,
+}
+
 /// The object while it grows.
 #[derive(Debug)]
 pub struct Results {
@@ -29,6 +39,17 @@ pub struct Results {
 impl Results {
     /// Fails if there can be no file at `path`.
     pub fn create(path: PathBuf, plan: &Plan) -> Result<Self, Failure> {
+        let opening = Opening {
+            id: &plan.id,
+            arguments: &plan.arguments,
+            latency_from: plan.producing.latency_from,
+            wall_clock: plan.report.millis,
+        };
+        Self::begin(path, &opening)
+    }
+
+    /// The same for a run of another kind.
+    pub fn begin(path: PathBuf, plan: &Opening<'_>) -> Result<Self, Failure> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".part");
         let part = path.with_file_name(name);
@@ -104,24 +125,21 @@ fn interval(sample: &Sample) -> Value {
 }
 
 /// What stands above the intervals.
-fn opening(plan: &Plan) -> Map<String, Value> {
+fn opening(plan: &Opening<'_>) -> Map<String, Value> {
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
     put("format", json!(FORMAT));
     put("version", json!(env!("CARGO_PKG_VERSION")));
     put("id", json!(plan.id));
-    put("arguments", json!(without_secrets(&plan.arguments)));
+    put("arguments", json!(without_secrets(plan.arguments)));
     put(
         "latency_from",
-        json!(match plan.producing.latency_from {
+        json!(match plan.latency_from {
             LatencyFrom::Intended => "intended",
             LatencyFrom::Sent => "sent",
         }),
     );
-    put(
-        "clock",
-        json!(if plan.report.millis { "wall" } else { "monotonic" }),
-    );
+    put("clock", json!(if plan.wall_clock { "wall" } else { "monotonic" }));
     for section in ["churn", "phases"] {
         put(section, Value::Null);
     }

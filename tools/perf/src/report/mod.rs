@@ -8,10 +8,10 @@ mod console;
 mod csv;
 mod end;
 mod figures;
-mod hdr;
+pub(crate) mod hdr;
 pub mod json;
 mod parts;
-mod progress;
+pub(crate) mod progress;
 mod reports;
 #[cfg(test)]
 pub(crate) mod trial;

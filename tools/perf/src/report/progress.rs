@@ -30,13 +30,14 @@ impl Progress {
     pub fn new(plan: &Plan) -> Option<Self> {
         let producing = &plan.producing;
         let producers = (producing.producers.saturating_mul(producing.channels)) as u64;
-        let bounds = Bounds {
-            time: plan.stopping.time,
-            messages: producing
-                .messages
-                .map(|each| each.saturating_mul(producers))
-                .filter(|&all| all > 0),
-        };
+        let messages = producing.messages.map(|each| each.saturating_mul(producers));
+        Self::over(plan.stopping.time, messages, plan.consuming.consumers > 0)
+    }
+
+    /// For a run of this length, or of so many messages that are published; `None` if nothing bounds it.
+    pub fn over(time: Option<Duration>, messages: Option<u64>, consuming: bool) -> Option<Self> {
+        let messages = messages.filter(|&all| all > 0);
+        let bounds = Bounds { time, messages };
         if bounds.time.is_none() && bounds.messages.is_none() {
             return None;
         }
@@ -47,7 +48,7 @@ impl Progress {
         Some(Self {
             bar,
             bounds,
-            consuming: plan.consuming.consumers > 0,
+            consuming,
         })
     }
 
