@@ -235,8 +235,8 @@ impl<'a> Chunk<'a> {
         (header.chunk_bytes() == bytes.len()).then_some(Self { header, bytes })
     }
 
-    /// Checks what a reader is sent of a chunk: the header, which goes on naming the lengths of filter and trailer, and the entries
-    /// behind it. Nothing may follow them.
+    /// Checks what a reader is sent of a chunk: the header, which goes on naming the lengths of filter and trailer, and the
+    /// entries behind it. Nothing may follow them.
     ///
     /// # Errors
     /// As [`Self::read`].
