@@ -5,7 +5,8 @@
 //! Reading order: [`plan`] is what a run is asked to do ([`cli`] makes it from the command line); [`run`] does it: it
 //! declares the [`topology`] through a [`client`], starts the [`engine`], samples what was [`measure`]d and hands it to
 //! [`report`] and [`exporter`]. [`pace`] says when a message is due, [`message`] what it looks like, [`verify`] whether all
-//! came. [`churn`], [`phases`], [`import`] and [`multi`] are other kinds of run; [`command`] chooses.
+//! came. [`churn`], [`phases`], [`import`] and [`multi`] are other kinds of run, and `streams` is
+//! the load over the stream protocol; [`command`] chooses.
 
 pub mod churn;
 pub mod cli;
@@ -27,6 +28,7 @@ pub mod phases;
 pub mod plan;
 pub mod report;
 pub mod run;
+mod streams;
 mod subcommand;
 pub mod topology;
 pub mod uri;
