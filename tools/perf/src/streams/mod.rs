@@ -9,8 +9,11 @@
 //! [`message`] and [`stamp`] are what messages look like, [`in_flight`] what is not confirmed, [`accounts`] whether all came.
 //! [`counted`] is told of by [`lines`], the [`summary`] file and the page of [`metrics`].
 
+mod message;
 mod options;
 mod plan;
+mod site;
 mod stamp;
 #[cfg(test)]
 mod trial;
+mod wire;
