@@ -34,5 +34,5 @@ pub mod topology;
 pub mod uri;
 pub mod verify;
 
-pub use command::main;
+pub use command::{main, stream_main};
 pub use subcommand::Request;
