@@ -8,7 +8,7 @@ case ${1-} in
 esac
 
 case $1 in
-  rabbitmq* | leveret | perf-test)
+  rabbitmq* | leveret | perf-test | stream-perf-test)
     if [ "$(id -u)" = 0 ]; then
       if [ "$1" = rabbitmq-server ] || [ "${2-}" = server ]; then
         find /var/lib/rabbitmq ! -user rabbitmq -exec chown rabbitmq '{}' +

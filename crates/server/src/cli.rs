@@ -30,6 +30,10 @@ pub enum Command {
     /// Load-test any AMQP 0-9-1 broker, with PerfTest's options. `leveret perf --help` lists them.
     #[command(disable_help_flag = true)]
     Perf(Passed),
+    /// Load-test a broker over RabbitMQ's stream protocol, with stream-perf-test's options. `leveret stream-perf --help` lists
+    /// them.
+    #[command(disable_help_flag = true)]
+    StreamPerf(Passed),
     /// Compare brokers with named benchmark scenarios. `leveret bench --help` lists its options.
     #[command(disable_help_flag = true)]
     Bench(Passed),
@@ -44,9 +48,9 @@ pub struct Passed {
 
 impl Cli {
     /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`, and so is
-    /// `runjava com.rabbitmq.perf.PerfTest`, as PerfTest's script has it; `PerfTestMulti` is `leveret perf multi`; one called
-    /// `rabbitmqctl` or like another of RabbitMQ's tools is that tool; `rabbitmq-server` is `leveret server` that finds its
-    /// configuration where RabbitMQ's packages have it.
+    /// `runjava com.rabbitmq.perf.PerfTest`, as PerfTest's script has it; `PerfTestMulti` is `leveret perf multi`;
+    /// `stream-perf-test` and `streamperftest` are `leveret stream-perf`; one called `rabbitmqctl` or like another of RabbitMQ's
+    /// tools is that tool; `rabbitmq-server` is `leveret server` that finds its configuration where RabbitMQ's packages have it.
     pub fn command(line: impl IntoIterator<Item = OsString>) -> Command {
         let mut line: Vec<OsString> = line.into_iter().collect();
         let called = line.first().map(Path::new).and_then(Path::file_stem);
@@ -54,6 +58,9 @@ impl Cli {
         let called = called.as_deref();
         if let Some(args) = perf_arguments(called, &line) {
             return Command::Perf(Passed { args });
+        }
+        if let Some(args) = stream_perf_arguments(called, &line) {
+            return Command::StreamPerf(Passed { args });
         }
         if let Some(tool) = called.and_then(ctl::Tool::called) {
             let args = line.split_off(1);
@@ -85,6 +92,20 @@ fn perf_arguments(called: Option<&str>, line: &[OsString]) -> Option<Vec<OsStrin
         "PerfTestMulti" => Some(std::iter::once("multi".into()).chain(rest).collect()),
         _ => None,
     }
+}
+
+/// What a command line of stream-perf-test means to `leveret stream-perf`; `None` for any other.
+fn stream_perf_arguments(called: Option<&str>, line: &[OsString]) -> Option<Vec<OsString>> {
+    let is_class = || {
+        line.get(1)
+            .is_some_and(|class| class == "com.rabbitmq.stream.perf.StreamPerfTest")
+    };
+    let skipped = match called? {
+        "stream-perf-test" | "streamperftest" | "StreamPerfTest" => 1,
+        "runjava" if is_class() => 2,
+        _ => return None,
+    };
+    Some(line.get(skipped..)?.to_vec())
 }
 
 /// The command line of a program that is called `rabbitmq-server`.
@@ -224,6 +245,17 @@ mod tests {
                 panic!("{line}: another command");
             };
             assert_eq!(passed.args, ["-x", "1", "--help", "-qpf", "3"], "{line}");
+        }
+        for line in [
+            "leveret stream-perf -x 1 --help -sst",
+            "/bin/stream-perf-test -x 1 --help -sst",
+            "streamperftest -x 1 --help -sst",
+            "runjava com.rabbitmq.stream.perf.StreamPerfTest -x 1 --help -sst",
+        ] {
+            let Command::StreamPerf(passed) = Cli::command(line.split(' ').map(OsString::from)) else {
+                panic!("{line}: another command");
+            };
+            assert_eq!(passed.args, ["-x", "1", "--help", "-sst"], "{line}");
         }
         for line in [
             "PerfTestMulti a b",

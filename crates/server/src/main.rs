@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Tool(tool, passed) => ctl::main(tool, &product(), passed.args),
         Command::Admin(passed) => ctl::admin::main(&product().version, passed.args),
         Command::Perf(passed) => perf::main(passed.args),
+        Command::StreamPerf(passed) => perf::stream_main(passed.args),
         Command::Bench(passed) => bench::main(passed.args),
     }
 }

@@ -59,7 +59,12 @@ fn what_make_lays_out_is_what_the_package_takes() {
 fn every_name_that_is_linked_to_the_program_means_something_to_it() {
     assert!(MAKEFILE.contains("TOOLS := $(shell cat packaging/tools)\n"));
     assert!(RECIPE.contains("RUN /tmp/packaging/image/layout /tmp/leveret / "));
-    let servers = ["rabbitmq-server", "rabbitmqadmin", "perf-test"];
+    let servers = [
+        "rabbitmq-server",
+        "rabbitmqadmin",
+        "perf-test",
+        "stream-perf-test",
+    ];
     let mut tools = 0;
     for name in TOOLS.lines() {
         let is_tool = ctl::Tool::called(name).is_some();
