@@ -14,6 +14,7 @@ use std::time::Duration;
 pub struct Lines {
     format: Format,
     confirm_latency: bool,
+    latency: bool,
     byte_rates: bool,
     batch_size: bool,
 }
@@ -24,6 +25,7 @@ impl Lines {
         Self {
             format: it.format,
             confirm_latency: it.confirm_latency,
+            latency: it.latency,
             byte_rates: it.byte_rates,
             batch_size: it.batch_size,
         }
@@ -43,7 +45,9 @@ impl Lines {
         if self.confirm_latency {
             line += &format!("{:>18}", "confirm latency");
         }
-        line += &format!("{:>18}", "latency");
+        if self.latency {
+            line += &format!("{:>18}", "latency");
+        }
         if self.batch_size {
             line += &format!("{:>12}", "batch size");
         }
@@ -73,7 +77,9 @@ impl Lines {
         if self.confirm_latency {
             line += &points("confirm latency", &recorder.confirm_latency);
         }
-        line += &points("latency", &recorder.latency);
+        if self.latency {
+            line += &points("latency", &recorder.latency);
+        }
         line += &self.sizes(counted);
         line
     }
@@ -88,7 +94,10 @@ impl Lines {
         }
         let recorder = &counted.recorder;
         let confirm = self.confirm_latency.then_some(&recorder.confirm_latency);
-        for histogram in confirm.into_iter().chain([&recorder.latency]) {
+        for histogram in confirm
+            .into_iter()
+            .chain(self.latency.then_some(&recorder.latency))
+        {
             let points = format!("{} ms", milliseconds(histogram));
             line += &match points.len() > 17 {
                 true => format!(" {points}"),
@@ -124,7 +133,9 @@ impl Lines {
         if self.confirm_latency {
             line += &point("confirm latency", &recorder.confirm_latency);
         }
-        line += &point("latency", &recorder.latency);
+        if self.latency {
+            line += &point("latency", &recorder.latency);
+        }
         line += &self.sizes(counted);
         line
     }
@@ -246,6 +257,10 @@ mod tests {
             "1, published 495250 msg/s, confirmed 495000 msg/s, consumed 494999 msg/s, written bytes 6.2 MB/s, read bytes 499.5 B/s, \
              confirm latency median/75th/95th/99th 3/3/3/3 ms, latency median/75th/95th/99th 50/75/95/99 ms, publish batch size 99, \
              chunk size 250"
+        );
+        assert_eq!(
+            lines("-nl").interval(1, &counted(), SECOND, &now()),
+            "1, published 990500 msg/s, confirmed 990000 msg/s, consumed 989999 msg/s, chunk size 250"
         );
         let nothing = lines("").interval(2, &Counted::new(), SECOND, &now());
         assert_eq!(

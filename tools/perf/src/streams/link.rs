@@ -5,6 +5,7 @@ use super::opener::{Group, Publishing, Ready};
 use super::producer::{Producer, Turn};
 use super::wire::{Agreed, LARGEST_FRAME, Opened};
 use crate::client::Transport;
+use crate::clock;
 use crate::failure::Failure;
 use protocol::stream::frame::HEARTBEAT_FRAME;
 use protocol::stream::request::{Close, QueryOffset};
@@ -175,6 +176,8 @@ impl Link {
         };
         if read > 0 {
             turn.counted.read += read as u64;
+            // What came may have been sent since the turn began.
+            turn.now = clock::now();
             self.heard = turn.now;
         }
         let mut bytes = &scratch[..left + read];

@@ -362,6 +362,7 @@ impl Load {
     /// Closes all connections, as far as the brokers let it within a few seconds.
     pub fn close(self) -> Option<Failure> {
         self.stop_producers();
+        self.shared.over.store(true, Relaxed);
         self.mailboxes
             .iter()
             .for_each(|mailbox| mailbox.send(Order::Close));

@@ -217,10 +217,10 @@ fn find_and_open(plan: &Plan, group: &Group) -> Result<Ready, Failure> {
 /// Sleeps unless the run is over, and says whether it is not.
 fn sleep(shared: &Shared, mut pause: Duration) -> bool {
     const GLANCE: Duration = Duration::from_millis(50);
-    while !pause.is_zero() && !shared.is_quiet() {
+    while !pause.is_zero() && !shared.over.load(Relaxed) {
         let some = pause.min(GLANCE);
         thread::park_timeout(some);
         pause -= some;
     }
-    !shared.is_quiet()
+    !shared.over.load(Relaxed)
 }

@@ -333,6 +333,12 @@ impl Reports {
         if let Some(reason) = &end.cut_short {
             complain(format_args!("The run was cut short: {reason}"));
         }
+        let early = self.all.recorder.early;
+        if early > 0 {
+            complain(format_args!(
+                "{early} messages came before they were sent, and have no latency: the clocks of the machines differ."
+            ));
+        }
         self.line("");
         self.line(&self.lines.summary(&self.all, self.worked));
         for line in end.verdict.iter().flat_map(crate::verify::Verdict::text) {

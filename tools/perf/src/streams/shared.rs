@@ -22,6 +22,8 @@ pub struct Shared {
     pub consuming: AtomicUsize,
     /// Producers are to publish no more.
     pub quiet: AtomicBool,
+    /// Nothing that is lost is to be opened again.
+    pub over: AtomicBool,
     /// Messages that were published so far, and those that were consumed.
     pub published: AtomicU64,
     pub consumed: AtomicU64,
@@ -42,6 +44,7 @@ impl Shared {
             producing: AtomicUsize::new(plan.producing.producers),
             consuming: AtomicUsize::new(plan.consuming.consumers),
             quiet: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             published: AtomicU64::new(0),
             consumed: AtomicU64::new(0),
             unconfirmed: AtomicU64::new(0),

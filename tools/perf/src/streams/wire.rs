@@ -86,7 +86,7 @@ impl Client {
         };
         let version = client.introduce(name)?;
         client.log_in(uri)?;
-        client.agree(plan)?;
+        client.agree(plan, uri)?;
         client.enter(uri)?;
         client.answer_within = plan.answer_within;
         if at_least_3_11(&version) {
@@ -147,7 +147,7 @@ impl Client {
     }
 
     /// Takes the broker's offer of frame size and heartbeat, as far as the plan agrees.
-    fn agree(&mut self, plan: &Connection) -> Result<(), Failure> {
+    fn agree(&mut self, plan: &Connection, uri: &Uri) -> Result<(), Failure> {
         let deadline = Instant::now() + self.answer_within;
         let offer = loop {
             let found = self.frame(deadline, &mut |command| match command {
@@ -165,7 +165,7 @@ impl Client {
             (0, it) | (it, 0) => it,
             (ours, theirs) => ours.min(theirs),
         };
-        let heartbeat_s = u32::from(plan.socket.heartbeat_s);
+        let heartbeat_s = u32::from(uri.query.heartbeat_s.unwrap_or(plan.socket.heartbeat_s));
         self.agreed = Agreed {
             frame_max: smaller(plan.socket.frame_max, offer.0),
             // Who wants none gets none, as from the Java client.
