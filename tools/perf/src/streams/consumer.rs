@@ -30,6 +30,8 @@ pub struct Subscription {
     pub reader: usize,
     /// The first offset that was not taken.
     pub next: Option<u64>,
+    /// Where the next message was when it began, if the broker says that.
+    pub began: Option<u64>,
     /// Chunks that were taken since the last time that more were asked for.
     chunks: u16,
     /// Messages that were taken since an offset was stored.
@@ -47,6 +49,7 @@ impl Subscription {
             super_stream: None,
             reader: 0,
             next: None,
+            began: None,
             chunks: 0,
             unstored: 0,
         }
@@ -70,7 +73,7 @@ impl Subscription {
     pub fn restart(&mut self) {
         self.chunks = 0;
         self.unstored = 0;
-        if let Some(next) = self.next {
+        if let Some(next) = self.next.or(self.began) {
             self.from = OffsetSpec::Offset(next);
         }
     }

@@ -8,8 +8,8 @@ use protocol::amqp::handshake::sasl::Mechanism;
 use protocol::stream::connection::{Connection, Event, Offer};
 use protocol::stream::request::Request;
 use protocol::stream::{
-    Answer, Command, Content, Key, ListBuf, OffsetSpec, PlacesBuf, Publish, ResponseCode, TAKEN_FROM_CLIENTS,
-    publish_confirm,
+    Answer, Command, Content, Key, ListBuf, OffsetSpec, PlacesBuf, Publish, Resolved, ResponseCode,
+    TAKEN_FROM_CLIENTS, publish_confirm,
 };
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -30,6 +30,8 @@ pub struct Faults {
     pub doubles: Option<u64>,
     /// Closes the connection of a publisher after so many messages, before it confirms.
     pub cuts: Option<u64>,
+    /// Closes the connection of a reader when there is something to send.
+    pub drops: bool,
 }
 
 /// What is kept and seen.
@@ -137,7 +139,7 @@ impl Serving {
                     Some(event) => over |= !self.happens(event, &mut connection, &mut out),
                 }
             }
-            self.deliver(&mut out);
+            over |= !self.deliver(&mut out);
             if self.socket.write_all(&out).is_err() || over {
                 return;
             }
@@ -286,6 +288,10 @@ impl Serving {
                 );
                 ok(Content::Nothing);
             }
+            Request::ResolveOffsetSpec(resolve) => {
+                let next = store.streams[&resolve.stream.to_string()].next;
+                ok(Content::Resolved(Resolved(next)));
+            }
             other => panic!("unexpected: {other:?}"),
         }
         assert_ne!(key, Key::Open);
@@ -346,10 +352,15 @@ impl Serving {
         true
     }
 
-    fn deliver(&mut self, out: &mut Vec<u8>) {
-        let store = self.store.lock().unwrap();
+    /// False if the connection is over.
+    fn deliver(&mut self, out: &mut Vec<u8>) -> bool {
+        let mut store = self.store.lock().unwrap();
         for (id, it) in &mut self.subscriptions {
             let chunks = &store.streams[&it.stream].chunks;
+            if store.faults.drops && !chunks.is_empty() {
+                store.faults.drops = false;
+                return false;
+            }
             while it.credit > 0 && it.chunk < chunks.len() {
                 let chunk = &chunks[it.chunk];
                 Command::Deliver {
@@ -362,5 +373,6 @@ impl Serving {
                 it.credit -= 1;
             }
         }
+        true
     }
 }

@@ -7,8 +7,10 @@ use super::shared::Shared;
 use super::site::{self, Address, Place};
 use super::wire::{Client, Opened};
 use crate::failure::Failure;
-use protocol::stream::request::{DeclarePublisher, QueryOffset, QueryPublisherSequence, Subscribe};
-use protocol::stream::{Content, Key, ListBuf, Property, ResponseCode, Text, field::Trailing};
+use protocol::stream::request::{
+    DeclarePublisher, QueryOffset, QueryPublisherSequence, ResolveOffsetSpec, Subscribe,
+};
+use protocol::stream::{Content, Key, ListBuf, OffsetSpec, Property, ResponseCode, Text, field::Trailing};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -108,6 +110,19 @@ fn subscribe(plan: &Plan, client: &mut Client, it: &mut Subscription) -> Result<
         if code == ResponseCode::Ok {
             it.resume_at(stored.saturating_add(1));
         }
+    }
+    if it.from == OffsetSpec::Next && client.speaks(Key::ResolveOffsetSpec, 1) {
+        // Where to go on if the connection is lost before anything came.
+        let request = ResolveOffsetSpec {
+            stream: stream.as_str().into(),
+            from: it.from,
+            properties: Trailing::default(),
+        };
+        let (code, offset) = client.call(request, |answer| match answer.content {
+            Content::Resolved(resolved) => Some(resolved.0),
+            _ => None,
+        })?;
+        it.began = offset.filter(|_| code == ResponseCode::Ok);
     }
     let mut properties: Vec<(String, String)> = Vec::new();
     if consuming.single_active {

@@ -227,6 +227,24 @@ fn a_lost_connection_is_opened_again_and_what_was_under_way_told_apart() {
 }
 
 #[test]
+fn a_reader_that_is_lost_before_anything_came_misses_nothing() {
+    let drops = Double::start(Faults {
+        drops: true,
+        ..Faults::default()
+    });
+    let told = run(&drops, "--verify -C 500 -cri 1");
+    assert_eq!(
+        (&told["exit_code"], &told["total"]["consumed"]),
+        (&0.into(), &500.into()),
+        "{told}"
+    );
+    let again = "subscribe stream Offset(0) 10 ".to_owned();
+    seen(&drops, |store| {
+        assert!(store.asked.contains(&again), "{:?}", store.asked)
+    });
+}
+
+#[test]
 fn who_is_not_there_and_what_does_not_fit_is_told_before_the_run() {
     let double = faultless();
     let refused = execute(plan(&format!("-s 70000 -u {}", double.uri()))).unwrap_err();
