@@ -2,6 +2,7 @@
 
 use crate::call::{Api, queues_of};
 use crate::import::is_of_the_server;
+use crate::import_options::CONVERTED_FROM;
 use crate::json;
 use crate::parameters;
 use crate::pieces::{Cut, Piece};
@@ -12,9 +13,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// The member of a queue that says what it was declared with before it was converted: clients may still declare it so.
-pub const CONVERTED_FROM: &str = "converted_from";
 
 /// The members of a document, in the order of their names.
 pub struct Document<'a>(BTreeMap<&'static str, Member<'a>>);

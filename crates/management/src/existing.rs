@@ -1,7 +1,7 @@
 //! What definitions name and exists already: it stays as it is, and where it differs that is said.
 
 use crate::arguments::boolean;
-use crate::document::CONVERTED_FROM;
+use crate::import_options::CONVERTED_FROM;
 use crate::import_report::{Cause, Outcome, Remark};
 use crate::json;
 use broker::{Exchange, QueueView};

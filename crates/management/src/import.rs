@@ -4,9 +4,9 @@
 //! refused, by the same rules as the import itself, and an import that is refused has changed nothing.
 
 use crate::arguments::{self, boolean, text};
-use crate::document::CONVERTED_FROM;
 use crate::existing;
 use crate::import_mark::{imported_mark, is_mark, put_mark};
+use crate::import_options::CONVERTED_FROM;
 use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, ImportedObject, Outcome, Remark, Report};
 use crate::json;

@@ -3,6 +3,9 @@
 use crate::query::Query;
 use crate::refusal::Refusal;
 
+/// The member of a queue that says what it was declared with before it was converted: clients may still declare it so.
+pub const CONVERTED_FROM: &str = "converted_from";
+
 /// What is done about what this version does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {

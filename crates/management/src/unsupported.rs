@@ -1,6 +1,6 @@
 //! What definitions of RabbitMQ may say that this version does not have, and what can be done instead.
 
-use crate::document::CONVERTED_FROM;
+use crate::import_options::CONVERTED_FROM;
 use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, Outcome, Remark};
 use broker::{ExchangeKind, PasswordHashing, QueueKind, is_for_clusters, takes_argument};
@@ -234,7 +234,7 @@ pub fn note(class: &str, object: &Map<String, Value>) -> Option<Remark> {
 fn idle(object: &Map<String, Value>) -> Option<Remark> {
     let noted =
         |field: String, reason: &str| Some(Remark::new(Outcome::Noted, Cause::Idle, reason).at(field));
-    
+
     let definition = object.get("definition").and_then(Value::as_object)?;
     let key = definition.keys().find(|key| is_for_clusters(key.as_bytes()))?;
     noted(format!("definition.{key}"), "it has no effect on a single node")

@@ -7,10 +7,11 @@
 //! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders;
 //! [`QueueMachine`], what its host calls; [`fifo::record`], then
 //! `contents` (what is known of messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then
-//! [`store::grammar`] and `store`; [`stream`] stands by itself.
+//! [`store::grammar`] and `store`; [`stream`] stands by itself, but for `subscriber`: who takes messages of a stream.
 
 pub mod effect;
 pub mod encoding;
+mod ends;
 pub mod fifo;
 mod glance;
 mod losses;
@@ -23,10 +24,13 @@ pub mod seq_set;
 mod status;
 pub mod store;
 pub mod stream;
+mod subscriber;
 
 pub use effect::{Answer, Delivery, Effect};
+pub use ends::{ConsumerSettings, Ends};
 pub use glance::{Glance, Glimpse, Standing};
 pub use losses::{DropReason, LOSSES, Loss, Losses};
 pub use machine::{HandOver, Inspect, OwnConsumer, QueueMachine};
-pub use request::{ConsumerSettings, Disposal, Ends, Held, NodeConsumer, Origin, Request};
+pub use request::{Disposal, Held, NodeConsumer, Origin, Request};
 pub use status::Status;
+pub use subscriber::Subscriber;

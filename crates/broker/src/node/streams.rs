@@ -1,7 +1,6 @@
 //! The folder of a node's streams, and the threads that write and read their files, apart from the fast path. Whatever is done
 //! for one stream is done by one thread of each sort, in order.
 
-use crate::queues::streams::StreamLog;
 use crate::worker::Worker;
 use model::QueueId;
 use std::collections::VecDeque;
@@ -24,6 +23,15 @@ const KEPT_MOST: usize = 64 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// A stream that is written to.
+pub trait Written: Send + Sync {
+    /// Which one.
+    fn stream(&self) -> QueueId;
+
+    /// Nothing has come for a while: no file stays open. Called by its writing thread.
+    fn rest(&self);
+}
+
 /// The folder, and its threads, which start with the first stream.
 pub struct StreamFolder {
     world: Arc<dyn World>,
@@ -32,7 +40,7 @@ pub struct StreamFolder {
     writers: [Worker<Job>; WRITERS],
     readers: [Worker<Job>; READERS],
     /// Streams whose files are open for writing, the one that was written to last at the end.
-    open: Mutex<VecDeque<Weak<StreamLog>>>,
+    open: Mutex<VecDeque<Weak<dyn Written>>>,
     /// What is kept of all streams for their readers, in bytes.
     kept: AtomicUsize,
 }
@@ -81,9 +89,9 @@ impl StreamFolder {
     }
 
     /// A stream was written to, by its writing thread: its files stay open, and those of another one are closed, perhaps.
-    pub fn wrote(&self, log: &Arc<StreamLog>) {
+    pub fn wrote(&self, log: &Arc<dyn Written>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |it: &Weak<StreamLog>| std::ptr::eq(it.as_ptr(), Arc::as_ptr(log));
+        let is_it = |it: &Weak<dyn Written>| std::ptr::addr_eq(it.as_ptr(), Arc::as_ptr(log));
         // Those that are busy stand at the end.
         if let Some(at) = open.iter().rposition(is_it) {
             open.remove(at);

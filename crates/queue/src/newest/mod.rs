@@ -6,7 +6,8 @@
 
 mod codec;
 
-use crate::request::{Disposal, Ends, Request};
+use crate::Ends;
+use crate::request::{Disposal, Request};
 use crate::store::{self, Bytes, LogPlace, Place, Stored, Whereabouts};
 use crate::{
     Answer, ConsumerSettings, Delivery, DropReason, Effect, Glance, Glimpse, HandOver, Inspect, Loss, Losses,

@@ -5,7 +5,7 @@
 //! leaves. The one that was is told first, and nobody is active until it has heard it or is gone.
 
 use super::Effect;
-use crate::Ends;
+use crate::ends::Ends;
 use model::ConsumerId;
 use model::chunk::REFERENCE_BYTES;
 use std::collections::BTreeMap;

@@ -6,24 +6,24 @@
 //! replicated and read. It never has a message in memory longer than until the end of a turn: reading is the host's, who is told
 //! from where to where.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`readers`], [`groups`], [`segments`], `subscriber` (consumers
-//! that take messages instead of chunks).
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`readers`], [`groups`],
+//! [`segments`], `asked`.
 
+mod asked;
 pub mod groups;
 mod publish;
 pub mod readers;
 pub mod record;
 pub mod segments;
-mod subscriber;
 #[cfg(test)]
 mod tests;
 
+pub use asked::{Start, StreamRequest};
 pub use readers::From;
 pub use record::Record;
 pub use segments::Segment;
-pub use subscriber::{Start, StreamRequest, Subscriber};
 
-use crate::Ends;
+use crate::ends::Ends;
 use groups::Groups;
 use model::chunk::{Batch, ChunkKind, Tracking};
 use model::{ConsumerId, Index, Machine, Outcome, Timestamp};

@@ -1,7 +1,7 @@
 //! Chunks are made: what came in a turn is put together, and what a publisher sends again is recognised.
 
 use super::{CHUNK_BYTES, Effect, Record, Request, Stream};
-use crate::Ends;
+use crate::ends::Ends;
 use model::chunk::{Batch, ChunkBuilder, REFERENCE_BYTES, Tracked};
 use model::{Outcome, Timestamp};
 use std::collections::BTreeMap;

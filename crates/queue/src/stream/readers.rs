@@ -1,7 +1,7 @@
 //! Who reads, from where, and how many chunks it may be sent.
 
 use super::Effect;
-use crate::Ends;
+use crate::ends::Ends;
 use model::ConsumerId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,6 +1,7 @@
 //! What the host of a stream and its readers share: the files, the newest chunks, and how far all is safe.
 
 use crate::node::Node;
+use crate::node::streams::Written;
 use crate::queues::Queue;
 use model::QueueId;
 use model::chunk::{ChunkKind, HEADER_BYTES, Header};
@@ -78,7 +79,7 @@ pub(super) struct Loaded {
 }
 
 /// How far the writing thread has come.
-pub(super) struct Written {
+pub(super) struct Progress {
     /// So many records are safe since the start.
     pub records: u64,
     /// Everything below this offset is.
@@ -290,9 +291,9 @@ impl StreamLog {
     }
 
     /// How far the writing thread has come.
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> Progress {
         let io = self.io();
-        Written {
+        Progress {
             records: io.synced,
             below: io.below,
             failed: io.failed.clone(),
@@ -368,7 +369,8 @@ impl StreamLog {
         let is_done = io.pending.is_empty() && io.drop_below.is_none();
         io.is_busy = !is_done;
         drop(io);
-        self.node.streams.wrote(self);
+        let written: Arc<dyn Written> = self.clone();
+        self.node.streams.wrote(&written);
         if !is_done {
             self.go_on();
         }
@@ -430,21 +432,6 @@ impl StreamLog {
         }
     }
 
-    /// Nothing has come for a while: no file stays open. For the writing thread.
-    pub(crate) fn rest(&self) {
-        if self.io().is_busy {
-            return;
-        }
-        if let Err(error) = self.files.rest() {
-            self.complain(&error);
-        }
-    }
-
-    /// Whose it is.
-    pub(crate) fn stream(&self) -> QueueId {
-        self.id
-    }
-
     /// The stream is deleted: so are its files, once that is durable.
     pub(super) fn remove(self: &Arc<Self>) {
         let log = self.clone();
@@ -459,6 +446,21 @@ impl StreamLog {
                 );
             }
         });
+    }
+}
+
+impl Written for StreamLog {
+    fn stream(&self) -> QueueId {
+        self.id
+    }
+
+    fn rest(&self) {
+        if self.is_busy() {
+            return;
+        }
+        if let Err(error) = self.files.rest() {
+            self.complain(&error);
+        }
     }
 }
 

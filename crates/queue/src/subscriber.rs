@@ -1,53 +1,11 @@
 //! Consumers that take messages one by one, as AMQP has it, from a stream, which knows chunks: what was read for one waits here
 //! until its prefetch and its window let it through. Acknowledging is credit and nothing else: nothing leaves a stream.
 
-use super::Request;
 use crate::effect::delivery_bytes;
 use crate::{ConsumerSettings, Delivery, Effect, Ends};
-use model::chunk::Matcher;
 use model::{Block, ConsumerId, Ranges, Seq};
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
-
-/// With which message somebody begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// With the first one that is there.
-    First,
-    /// With the last chunk.
-    Last,
-    /// With what comes next.
-    Next,
-    /// With this one, or as near to it as there is something.
-    Offset(u64),
-    /// With the first chunk that was made at this time or later, in milliseconds since the Unix epoch.
-    Time(u64),
-}
-
-/// What only streams are asked.
-pub enum StreamRequest<E: Ends> {
-    /// Something for the machine.
-    Machine(Request<E>),
-    /// Add a consumer of messages. Answered with `Answer::Consuming`.
-    Consume {
-        consumer: ConsumerId,
-        outlet: E::Outlet,
-        settings: ConsumerSettings,
-        from: Start,
-        filter: Option<Matcher>,
-        reply: E::Reply,
-    },
-}
-
-impl<E: Ends> fmt::Debug for StreamRequest<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Machine(_) => f.write_str("a request to a stream's machine"),
-            Self::Consume { consumer, from, .. } => write!(f, "consumer {} from {from:?}", consumer.0),
-        }
-    }
-}
 
 /// Messages that were read and have not been delivered.
 struct Page {

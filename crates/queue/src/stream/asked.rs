@@ -1,0 +1,46 @@
+//! What clients ask of streams alone.
+
+use super::Request;
+use crate::ends::{ConsumerSettings, Ends};
+use model::ConsumerId;
+use model::chunk::Matcher;
+use std::fmt;
+
+/// With which message somebody begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With the first one that is there.
+    First,
+    /// With the last chunk.
+    Last,
+    /// With what comes next.
+    Next,
+    /// With this one, or as near to it as there is something.
+    Offset(u64),
+    /// With the first chunk that was made at this time or later, in milliseconds since the Unix epoch.
+    Time(u64),
+}
+
+/// What only streams are asked.
+pub enum StreamRequest<E: Ends> {
+    /// Something for the machine.
+    Machine(Request<E>),
+    /// Add a consumer of messages. Answered with `Answer::Consuming`.
+    Consume {
+        consumer: ConsumerId,
+        outlet: E::Outlet,
+        settings: ConsumerSettings,
+        from: Start,
+        filter: Option<Matcher>,
+        reply: E::Reply,
+    },
+}
+
+impl<E: Ends> fmt::Debug for StreamRequest<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine(_) => f.write_str("a request to a stream's machine"),
+            Self::Consume { consumer, from, .. } => write!(f, "consumer {} from {from:?}", consumer.0),
+        }
+    }
+}
