@@ -279,7 +279,6 @@ def test_where_a_consumer_begins(connection, channel, filled, offset, wanted):
     assert reader.numbers(len(wanted) + 1)[-1] == 10
 
 
-@pytest.mark.not_yet("a consumer with an offset beyond the end begins with what comes next")
 def test_an_offset_beyond_the_end_is_waited_for(connection, channel, filled):
     reader = Reader(connection, filled, 15)
     fill(channel, filled, range(10, 18))
