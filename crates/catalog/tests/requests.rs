@@ -77,6 +77,46 @@ fn homes() -> impl Strategy<Value = Vec<NodeId>> {
     proptest::collection::vec(any::<u64>().prop_map(NodeId), 0..4)
 }
 
+fn declared_queue() -> impl Strategy<Value = Request> {
+    let text = || ".{0,12}";
+    (
+        text(),
+        text(),
+        any::<[bool; 4]>(),
+        (table(), prop::option::of(table())),
+        homes(),
+        connection(),
+        any::<[u8; 16]>(),
+    )
+        .prop_map(
+            |(
+                vhost,
+                name,
+                [passive, durable, exclusive, auto_delete],
+                (arguments, other),
+                homes,
+                by,
+                unique,
+            )| {
+                Request::DeclareQueue {
+                    vhost: vhost.into(),
+                    declare: DeclareQueue {
+                        name,
+                        passive,
+                        durable,
+                        exclusive,
+                        auto_delete,
+                        arguments,
+                        other_arguments: other,
+                        homes,
+                    },
+                    by,
+                    unique,
+                }
+            },
+        )
+}
+
 fn object() -> impl Strategy<Value = Request> {
     let text = || ".{0,12}";
     let flags = || any::<[bool; 4]>();
@@ -104,42 +144,7 @@ fn object() -> impl Strategy<Value = Request> {
             name,
             if_unused,
         }),
-        (
-            text(),
-            text(),
-            flags(),
-            (table(), prop::option::of(table())),
-            homes(),
-            connection(),
-            any::<[u8; 16]>()
-        )
-            .prop_map(
-                |(
-                    vhost,
-                    name,
-                    [passive, durable, exclusive, auto_delete],
-                    (arguments, other),
-                    homes,
-                    by,
-                    unique,
-                )| {
-                    Request::DeclareQueue {
-                        vhost: vhost.into(),
-                        declare: DeclareQueue {
-                            name,
-                            passive,
-                            durable,
-                            exclusive,
-                            auto_delete,
-                            arguments,
-                            other_arguments: other,
-                            homes,
-                        },
-                        by,
-                        unique,
-                    }
-                }
-            ),
+        declared_queue(),
         any::<u64>().prop_map(|id| Request::DeleteQueue { id: QueueId(id) }),
         (text(), binding()).prop_map(|(vhost, binding)| Request::Bind {
             vhost: vhost.into(),
