@@ -1,7 +1,7 @@
 //! What whole brokers would do wrong with a queue that is one node's and several nodes' by turns: each of it is found, or the
 //! invariants see nothing. What is not among them: [`Mutant::GrowsUnsynced`], which does nothing that others see, since a member
-//! commits nothing before it is synced; and what takes a power cut in the middle of one write, which `handover.rs` has. `SIM_MUTANT`
-//! names any of them.
+//! commits nothing before it is synced; and what takes a power cut in the middle of one write, which `handover.rs` has.
+//! `SIM_MUTANT` names any of them.
 
 use model::Mutant;
 use sim::brokers;

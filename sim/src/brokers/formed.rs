@@ -54,8 +54,8 @@ fn form() -> Result<Vec<FaultyFs>, String> {
         let mut status = status.map(|it| it.map_or(0, |it| it.members.voters.len()));
         status.all(|voters| voters == super::NODES as usize)
     })?;
-    // Their starts have high numbers, as those of nodes have that run for long: terms of groups and of queues that are a node's own
-    // are far from each other then.
+    // Their starts have high numbers, as those of nodes have that run for long: terms of groups and of queues that are a node's
+    // own are far from each other then.
     for _ in 0..STARTS {
         for at in 0..run.places.len() {
             run.end(at)?;

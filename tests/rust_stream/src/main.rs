@@ -1,4 +1,5 @@
-//! Drives the broker with the Rust client of the stream protocol. One line per test; see the harness for what the environment tells.
+//! Drives the broker with the Rust client of the stream protocol. One line per test; see the harness for what the
+//! environment tells.
 
 mod cases;
 mod world;

@@ -240,8 +240,8 @@ impl Session {
     /// Starts a consumer: it is one if [`Session::consuming`] says so of the answer to its question.
     ///
     /// # Errors
-    /// No such queue, no read permission, or another connection's exclusive queue; or what streams refuse, for which `stream` says
-    /// what was asked of one.
+    /// No such queue, no read permission, or another connection's exclusive queue; or what streams refuse, for which `stream`
+    /// says what was asked of one.
     pub fn consume(
         &self,
         channel: ChannelId,

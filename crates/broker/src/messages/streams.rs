@@ -1,5 +1,5 @@
-//! What the front end of the stream protocol asks of streams: it publishes batches to them, reads chunks of them, and keeps numbers
-//! in them. All of it is for streams of this node; where others are, their clients are told.
+//! What the front end of the stream protocol asks of streams: it publishes batches to them, reads chunks of them, and keeps
+//! numbers in them. All of it is for streams of this node; where others are, their clients are told.
 
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::node::ends::{Ends, Outlet, Receipt};

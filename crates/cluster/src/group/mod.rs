@@ -282,8 +282,8 @@ impl Group {
         self.raw.raft.has_pending_conf() || self.membership().is_joint()
     }
 
-    /// Whether of those who vote then a majority can be reached, and has taken entries: else the change would be the last one that
-    /// is committed. A node that can be reached may have no member open yet, or have it gone before that has begun.
+    /// Whether of those who vote then a majority can be reached, and has taken entries: else the change would be the last one
+    /// that is committed. A node that can be reached may have no member open yet, or have it gone before that has begun.
     fn has_majority_after(&self, steps: &[Step], reachable: &dyn Fn(NodeId) -> bool) -> bool {
         let mut voters = self.membership().voters.clone();
         for step in steps {

@@ -1,5 +1,5 @@
-//! What the catalog is asked for streams and super streams: several steps, each of which may have to wait for other nodes, rights or
-//! the disk. What was made is removed again if a later step is refused.
+//! What the catalog is asked for streams and super streams: several steps, each of which may have to wait for other nodes, rights
+//! or the disk. What was made is removed again if a later step is refused.
 
 use super::streams::{NewSuperStream, Refused};
 use broker::Answer as QueueAnswer;

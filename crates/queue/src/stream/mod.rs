@@ -83,7 +83,8 @@ pub enum Request<E: Ends> {
     Sequence { reference: Arc<[u8]>, reply: E::Reply },
     /// The offset of this consumer? Answered in the same way.
     Offset { reference: Arc<[u8]>, reply: E::Reply },
-    /// Add a reader, which may be sent so many chunks. Whoever asks is answered with [`Answer::Number`]: the offset where it begins.
+    /// Add a reader, which may be sent so many chunks. Whoever asks is answered with [`Answer::Number`]: the offset where it
+    /// begins.
     Attach {
         reader: ConsumerId,
         outlet: E::Outlet,

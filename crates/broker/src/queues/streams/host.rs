@@ -1,5 +1,5 @@
-//! The host of a stream: what AMQP asks of every queue becomes what a stream's machine knows, and what that orders is done: chunks
-//! go to the writing thread, and what waits for them leaves when they are safe.
+//! The host of a stream: what AMQP asks of every queue becomes what a stream's machine knows, and what that orders is done:
+//! chunks go to the writing thread, and what waits for them leaves when they are safe.
 
 use super::consumers::Consumers;
 use super::log::StreamLog;

@@ -1,5 +1,5 @@
-//! A stream's machine as its files have it: closed segments by what is known of them, the newest one chunk by chunk, of which only
-//! those are read that track something.
+//! A stream's machine as its files have it: closed segments by what is known of them, the newest one chunk by chunk, of which
+//! only those are read that track something.
 
 use super::log::StreamLog;
 use crate::node::ends::Ends;

@@ -474,8 +474,8 @@ mod tests {
         assert!(pressure.poll(Waker::noop()));
     }
 
-    /// What a client is shown for the first message, when these have decided one after the other: each in a term of its own, a start
-    /// of a node.
+    /// What a client is shown for the first message, when these have decided one after the other: each in a term of its own, a
+    /// start of a node.
     fn shown(decided: &[(NodeId, u64)], is_of_members: bool) -> Vec<u64> {
         let existing: Weak<crate::Broker> = Weak::new();
         let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());

@@ -146,6 +146,12 @@ impl StreamConnection {
             "closing stream connection {}: {text}",
             self.name
         );
+        if matches!(reason, CloseReason::Shutdown | CloseReason::Maintenance) {
+            // As RabbitMQ: clients take a word for a farewell that they wanted, and do not come back after it.
+            self.leave();
+            self.stage = Stage::Finished;
+            return;
+        }
         let close = Close {
             code: refusal::of_close(reason).number(),
             reason: text.as_str().into(),
