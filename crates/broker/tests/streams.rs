@@ -221,7 +221,7 @@ fn a_publisher_with_a_name_is_recognised_after_a_restart() {
     let client = Client::open(&broker);
     let (_, mut reader) = stream(&client, "s").read(StreamStart::First, None);
     let mut all = Vec::new();
-    while let NextChunk::Here(chunk) = reader.next() {
+    while let NextChunk::Here(chunk) = reader.read() {
         all.extend(messages(&chunk));
     }
     let expected: Vec<String> = (1..=12).map(|id| format!("number {id}")).collect();
@@ -239,7 +239,7 @@ fn a_reader_that_has_all_is_told_of_what_comes() {
         stream(&client, "s").read(StreamStart::Next, Matcher::new([b"blue".to_vec()], false));
     let mut publisher = stream(&client, "s").publish(None);
     for round in 0..20 {
-        assert!(matches!(reader.next(), NextChunk::Later));
+        assert!(matches!(reader.read(), NextChunk::Later));
         for (at, value) in ["red", "blue"].into_iter().enumerate() {
             let text = entry(&format!("{value} {round}"));
             publisher.take(at as u64, Some(value.as_bytes()), &text).unwrap();
@@ -248,7 +248,7 @@ fn a_reader_that_has_all_is_told_of_what_comes() {
         }
         let mut seen = Vec::new();
         while !seen.contains(&format!("blue {round}")) {
-            match reader.next() {
+            match reader.read() {
                 NextChunk::Here(chunk) => seen.extend(messages(&chunk)),
                 NextChunk::AskAgain => {}
                 NextChunk::Later => client.wait(|event| {

@@ -267,7 +267,7 @@ fn same_argument(resource: &str, name: &str, received: &Table, current: &Table) 
             .as_str()
             .and_then(stream::age_ms)
             .filter(|_| name == "x-max-age");
-        ms.map(|ms| Value::LongStr(ms.to_string().into_bytes().into()))
+        ms.map(|ms| Value::LongStr(ms.to_string().into_bytes()))
     };
     let (received_ms, current_ms) = (received.and_then(ms), current.and_then(ms));
     let (received, current) = (received_ms.as_ref().or(received), current_ms.as_ref().or(current));

@@ -487,7 +487,7 @@ struct Reading {
 
 impl Reader for Reading {
     fn next(&mut self) -> Read {
-        match self.reader.next() {
+        match self.reader.read() {
             NextChunk::Here(chunk) => Read::Chunk(chunk.into()),
             NextChunk::Later => Read::Later,
             NextChunk::AskAgain => Read::AskAgain,

@@ -72,7 +72,7 @@ impl StreamReader {
     }
 
     /// The next chunk of messages that is safe and that the filter lets pass.
-    pub fn next(&mut self) -> NextChunk {
+    pub fn read(&mut self) -> NextChunk {
         for _ in 0..PAGES_AT_ONCE {
             while let Some(bytes) = self.page.pop_front() {
                 if let Some(chunk) = self.take(&bytes) {
