@@ -49,7 +49,7 @@ def test_the_image_is_configured_like_rabbitmqs():
     assert (config["Entrypoint"], config["Cmd"]) == (["docker-entrypoint.sh"], ["rabbitmq-server"])
     assert config["Volumes"] == {"/var/lib/rabbitmq": {}}
     assert config["Healthcheck"]["Test"] == ["CMD", "rabbitmq-diagnostics", "-q", "ping"]
-    assert {"5672/tcp", "5671/tcp", "15672/tcp", "15671/tcp", "15692/tcp"} <= set(config["ExposedPorts"])
+    assert {"5552/tcp", "5672/tcp", "5671/tcp", "15672/tcp", "15671/tcp", "15692/tcp"} <= set(config["ExposedPorts"])
     assert config["StopSignal"] == "SIGTERM"
 
 
