@@ -329,8 +329,8 @@ def test_feature_flags_have_rabbitmqs_names(api):
     assert api.get("/deprecated-features/used").json == []
 
 
-@pytest.mark.leveret_only("RabbitMQ has streams")
+@pytest.mark.leveret_only("RabbitMQ's streams can be restarted")
 def test_feature_flags_of_what_is_not_built_are_unavailable(api):
     flags = {flag["name"]: flag["state"] for flag in api.get("/feature-flags").json}
-    assert (flags["quorum_queue"], flags["stream_queue"]) == ("enabled", "unavailable")
-    assert api.put("/feature-flags/stream_queue/enable", {}).status == 400
+    assert (flags["stream_queue"], flags["restart_streams"]) == ("enabled", "unavailable")
+    assert api.put("/feature-flags/restart_streams/enable", {}).status == 400
