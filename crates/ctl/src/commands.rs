@@ -29,6 +29,7 @@ mod process;
 mod queues;
 mod quorum_queues;
 mod rings;
+mod streams;
 mod tails;
 mod topics;
 mod upkeep;
@@ -76,6 +77,7 @@ pub const ALL: &[&[Command]] = &[
     eval::COMMANDS,
     quorum_queues::COMMANDS,
     quorum_queues::RECOVERY,
+    streams::COMMANDS,
     absent::COMMANDS,
 ];
 

@@ -1,15 +1,14 @@
-//! Commands about what is not here: streams and their clients, mirrors, links to other brokers, Erlang's
-//! runtime. This table has all of them; each says what RabbitMQ says where there is none, or why this broker has none.
+//! Commands about what is not here: mirrors, links to other brokers, Erlang's runtime. This table has all of them; each says
+//! what RabbitMQ says where there is none, or why this broker has none.
 //!
 //! In what a command tells, `{0}` and `{1}` are words of its line, `{node}` and `{vhost}` where it is carried out.
 
 use super::{text, this_node};
 use crate::ask::{Ask, encode};
-use crate::columns::{self, Column};
 use crate::command::{Command, Section::*};
-use crate::failure::{BAD_VALUE, Failure, SOFTWARE, UNAVAILABLE, USAGE};
-use crate::output::{Form, Output, Rows};
-use crate::tool::Tool::{self, Ctl, Diagnostics, Streams};
+use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
+use crate::output::{Output, Rows};
+use crate::tool::Tool::{Ctl, Diagnostics};
 use serde_json::{Value, json};
 
 pub(super) type Answer = Result<Output, Failure>;
@@ -29,85 +28,6 @@ macro_rules! known_columns {
 pub(super) use {known_columns, table};
 
 pub const COMMANDS: &[Command] = table! {
-    // Streams and their replicas.
-    [Streams, Tool::Queues, Diagnostics] Queues "stream_status" 1 1 "[--vhost <vhost>] [--tracking] <stream>";
-        "Shows the replicas of a stream";
-        ["tracking"] |ask| no_stream(ask, "Status of stream {0} on node {node} ...");
-    [Streams] Queues "restart_stream" 1 1 "[--vhost <vhost>] <stream> [--preferred-leader-node <node>]"; "Restarts a stream";
-        ["preferred-leader-node="] |ask| no_stream(ask, "Restarting stream {0}...");
-    [Streams] Queues "add_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Adds a replica of a stream";
-        [] |ask| no_stream(ask, "Adding a replica for stream {0} on node {1}...");
-    [Streams] Queues "delete_replica" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a stream";
-        [] |ask| no_stream(ask, "Removing a replica of queue {0} on node {1}...");
-    [Streams] Queues "grow" 2 2 "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--errors-only]";
-        "Adds replicas of streams on a node";
-        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| {
-            strategy(ask)?;
-            member(ask, ask.word(0))?;
-            nothing(ask, "Growing {1} streams on {0}...")
-        };
-    [Streams] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of streams from a node";
-        ["errors-only"] |ask| nothing(ask, "Shrinking streams on {0}...");
-    [Streams] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <stream> <node>"; "Moves the leader of a stream";
-        [] |ask| no_quorum_queue(ask, "Transferring leadership of stream {0} to node {1}...");
-    [Streams, Diagnostics] Queues "coordinator_status" 0 0 ""; "Shows the status of the stream coordinator";
-        [] |ask| nothing(ask, "Status of stream coordinator ...");
-    [Streams] Queues "list_stream_tracking" 1 1 "<stream> [--all | --offset | --writer] [--vhost <vhost>]";
-        "Lists the offsets stored in a stream; there are none";
-        ["stream=", "all", "offset", "writer"] |ask| {
-            let kinds = ["all", "offset", "writer"].map(|kind| ask.line.has(kind));
-            if kinds.iter().filter(|given| **given).count() > 1 {
-                return Err(Failure::usage("Specify only one of --all, --offset, --writer."));
-            }
-            missing(ask, "Listing tracking information for stream {0} ...", UNAVAILABLE, "The stream does not exist.")
-        };
-    [Streams] Queues "reset_offset" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
-        "Resets an offset stored in a stream; there are none";
-        ["stream=", "reference="] |ask| {
-            named(ask)?;
-            missing(ask, "Resetting stored offset ...", UNAVAILABLE, "The stream does not exist")
-        };
-    [Streams] Queues "add_super_stream" 1 1
-        "<name> [--vhost <vhost>] [--partitions <partitions>] [--binding-keys <binding-keys>]";
-        "Adds a super stream; this broker has no streams";
-        [
-            "partitions=#", "binding-keys=", "routing-keys=", "max-length-bytes=", "max-age=", "stream-max-segment-size-bytes=",
-            "leader-locator=", "initial-cluster-size=#"
-        ] |ask| {
-            let text = "This broker has no streams, so super streams cannot be added";
-            missing(ask, "Adding a super stream...", UNAVAILABLE, text)
-        };
-    [Streams] Queues "delete_super_stream" 1 1 "<name> [--vhost <vhost>]"; "Deletes a super stream; this broker has no streams";
-        [] |ask| missing(ask, "Deleting a super stream...", SOFTWARE, "stream_not_found");
-
-    // Clients of the stream protocol.
-    [Ctl, Diagnostics, Streams] Queues "list_stream_connections" 0 32 "[<column> ...]";
-        "Lists connections of the stream protocol; there are none";
-        ["verbose|V"] |ask| empty(ask, CONNECTIONS, "Listing stream connections ...");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_consumers" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists consumers of the stream protocol; there are none";
-        ["verbose|V"] |ask| empty(ask, CONSUMERS, "Listing stream consumers ...");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_publishers" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists publishers of the stream protocol; there are none";
-        ["verbose|V"] |ask| empty(ask, PUBLISHERS, "Listing stream publishers ...");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_consumer_groups" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists stream consumer groups; there are none";
-        ["verbose|V"] |ask| empty(ask, GROUPS, "Listing stream consumer groups ...");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_group_consumers" 0 32
-        "--stream <stream> --reference <reference> [--vhost <vhost>] [<column> ...]";
-        "Lists the consumers of a stream consumer group; there are none";
-        ["verbose|V", "stream=", "reference="] |ask| {
-            named(ask)?;
-            empty(ask, GROUP_CONSUMERS, "Listing group consumers ...")?;
-            Err(Failure::error(UNAVAILABLE, "The group does not exist"))
-        };
-    [Ctl, Streams] Queues "activate_stream_consumer" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
-        "Activates a consumer of a stream consumer group; there are none";
-        ["stream=", "reference="] |ask| {
-            named(ask)?;
-            missing(ask, "Activating a consumer in the group ...", UNAVAILABLE, "The group does not exist")
-        };
-
     // What RabbitMQ 3 had, and plugins whose features are not part of this broker.
     [Ctl] Queues "sync_queue" 1 1 "[--vhost <vhost>] <queue>";
         "Has the mirrors of a queue synchronised, which they do by themselves; fails if it has none";
@@ -152,21 +72,6 @@ pub const COMMANDS: &[Command] = table! {
     [Diagnostics] Erlang "erlang_version" 0 64 ""; "Shows the version of the runtime"; ["details", "offline"] runtime;
 };
 
-const CONNECTIONS: &[Column] = known_columns!(
-    "auth_mechanism" "client_properties" "conn_name" "connected_at" "connection_state" "frame_max" "heartbeat" "host" "node"
-    "peer_cert_issuer" "peer_cert_serial_number" "peer_cert_subject" "peer_cert_validity" "peer_host" "peer_port" "pid" "port" "ssl"
-    "ssl_cipher" "ssl_hash" "ssl_key_exchange" "ssl_protocol" "subscriptions" "user" "vhost"
-);
-const CONSUMERS: &[Column] = known_columns!(
-    "active" "activity_status" "connection_pid" "credits" "messages_consumed" "node" "offset" "offset_lag" "properties" "stream"
-    "subscription_id"
-);
-const PUBLISHERS: &[Column] = known_columns!(
-    "connection_pid" "messages_confirmed" "messages_errored" "messages_published" "node" "publisher_id" "reference" "stream"
-);
-const GROUPS: &[Column] = known_columns!("consumers" "partition_index" "reference" "stream");
-const GROUP_CONSUMERS: &[Column] = known_columns!("connection_name" "state" "subscription_id");
-
 /// A text with what its names in braces stand for.
 pub(super) fn filled(ask: &Ask<'_>, text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
@@ -196,44 +101,6 @@ pub(super) fn tell(ask: &Ask<'_>, told: &str) -> Result<(), Failure> {
 pub(super) fn nothing(ask: &Ask<'_>, told: &str) -> Answer {
     tell(ask, told)?;
     Ok(Output::Rows(Rows::default()))
-}
-
-/// There is none, in a frame as lists of the stream plugin are.
-fn empty(ask: &Ask<'_>, known: &'static [Column], told: &str) -> Answer {
-    let chosen = columns::chosen(ask, known, &[])?;
-    tell(ask, told)?;
-    let mut rows = columns::rows(&chosen, &json!([]));
-    rows.form = Form::Pretty;
-    Ok(Output::Rows(rows))
-}
-
-/// What is named is not there.
-fn missing(ask: &Ask<'_>, told: &str, code: u8, text: &str) -> Answer {
-    tell(ask, told)?;
-    Err(Failure::error(code, text))
-}
-
-fn no_stream(ask: &Ask<'_>, told: &str) -> Answer {
-    tell(ask, told)?;
-    let text = "Object (queue, stream, exchange, etc) was not found";
-    Err(Failure::plain(BAD_VALUE, text))
-}
-
-/// Tells what is done with a queue, and whether there is one of this name.
-fn is_there(ask: &Ask<'_>, told: &str) -> Result<bool, Failure> {
-    ask.say(filled(ask, told));
-    let (queue, vhost) = (encode(ask.word(0)), encode(ask.vhost()));
-    Ok(ask
-        .find(&format!("/queues/{vhost}/{queue}?columns=name"))?
-        .is_some())
-}
-
-fn no_quorum_queue(ask: &Ask<'_>, told: &str) -> Answer {
-    let text = match is_there(ask, told)? {
-        true => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
-        false => "queue '{0}' was not found in virtual host '{vhost}'",
-    };
-    Err(Failure::plain(BAD_VALUE, filled(ask, text)))
 }
 
 /// In the words of RabbitMQ 3.10.
@@ -290,14 +157,6 @@ pub(super) fn strategy(ask: &Ask<'_>) -> Result<(), Failure> {
     match ask.word(1) {
         "all" | "even" => Ok(()),
         other => Err(wrong(format!("strategy '{other}' is not recognised."))),
-    }
-}
-
-/// Both a stream and a reference are named.
-fn named(ask: &Ask<'_>) -> Result<(), Failure> {
-    match ask.line.has("stream") && ask.line.has("reference") {
-        true => Ok(()),
-        false => Err(Failure::usage("not enough arguments.")),
     }
 }
 
