@@ -262,11 +262,7 @@ mod tests {
         let table = [
             ("queues", json!({"type": "classic"}), "same"),
             ("queues", json!({"arguments": {"x-queue-type": "quorum"}}), "same"),
-            (
-                "queues",
-                json!({"type": "rabbit_stream_queue"}),
-                "type: streams are not built yet",
-            ),
+            ("queues", json!({"type": "rabbit_stream_queue"}), "same"),
             (
                 "queues",
                 json!({"type": "zork"}),
@@ -275,7 +271,7 @@ mod tests {
             (
                 "vhosts",
                 json!({"name": "v", "default_queue_type": "stream"}),
-                "default_queue_type: streams are not built yet, so they can't be the default",
+                "same",
             ),
             (
                 "exchanges",

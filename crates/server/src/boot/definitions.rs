@@ -243,7 +243,7 @@ mod tests {
         .unwrap();
         fs::write(
             defined.join("2.json"),
-            r#"{"queues": [{"vhost": "shop", "name": "s", "type": "stream"}, {"vhost": "shop", "name": "q", "type": "quorum"}]}"#,
+            r#"{"queues": [{"vhost": "shop", "name": "s", "type": "mqtt"}, {"vhost": "shop", "name": "q", "type": "quorum"}]}"#,
         )
         .unwrap();
         let broker = open(&dir.path().join("data"));

@@ -245,16 +245,13 @@ fn streams(sheet: &mut Sheet, config: &Config) {
     sheet.put("stream.initial_credits", stream.initial_credits);
     sheet.put("stream.credits_required_for_unblocking", stream.credits_required);
     let (tcp, tls) = (&stream.advertised, &stream.advertised_tls);
-    for (key, host, port, secured) in [("", &tcp.0, tcp.1, false), ("tls_", &tls.0, tls.1, true)] {
-        if let Some(host) = host {
-            sheet.put(format!("stream.advertised_{key}host"), host);
-        }
-        if port.is_some() {
-            sheet.put(
-                format!("stream.advertised_{key}port"),
-                stream.advertised_port(secured),
-            );
-        }
+    for (key, host, secured) in [("", &tcp.0, false), ("tls_", &tls.0, true)] {
+        let host = host.as_ref().unwrap_or(&config.node_name.host);
+        sheet.put(format!("stream.advertised_{key}host"), host);
+        sheet.put(
+            format!("stream.advertised_{key}port"),
+            stream.advertised_port(secured),
+        );
     }
 }
 

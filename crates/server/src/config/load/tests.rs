@@ -265,7 +265,7 @@ fn keys_of_parts_that_are_not_built_warn() {
         "queue_index_embed_msgs_below = 4096",
         "cluster_formation.peer_discovery_backend = k8s",
         "mqtt.tcp_listen_options.backlog = 4096",
-        "stream.listeners.tcp.1 = 5552",
+        "stream.read_ahead = true",
         "num_acceptors.tcp = 10",
         "tcp_listen_options.buffer = 32768",
         "log.file.rotation.compress = true",
@@ -543,8 +543,8 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
     ] {
         assert!(error(text).contains(" is refused: "), "{text}");
     }
-    let why = error("default_queue_type = stream");
-    assert!(why.contains("classic, quorum"), "{why}");
+    let why = error("default_queue_type = mqtt");
+    assert!(why.contains("classic, quorum or stream"), "{why}");
     for text in [
         "listeners.ssl = none",
         "auth_backends.1 = internal",
