@@ -26,7 +26,7 @@ def vhost(api, name):
 
 
 def document(vhost):
-    """A realistic one: quorum queues, a stream, a shovel, federation, an exchange of a plugin, bindings of all of them."""
+    """A realistic one: quorum queues, a queue of MQTT, a shovel, federation, an exchange of a plugin, bindings of all of them."""
     queue = {"vhost": vhost, "durable": True, "auto_delete": False}
     binding = {"vhost": vhost, "source": "amq.topic", "destination_type": "queue", "routing_key": "k", "arguments": {}}
     return {
@@ -41,7 +41,7 @@ def document(vhost):
         "exchanges": [{"vhost": vhost, "name": "recent", "type": "x-recent-history", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}],
         "queues": [
             queue | {"name": "orders", "type": "quorum", "arguments": {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3, "x-delivery-limit": 7}},
-            queue | {"name": "events", "type": "stream", "arguments": {"x-queue-type": "stream", "x-max-age": "7D"}},
+            queue | {"name": "events", "type": "rabbit_mqtt_qos0_queue", "arguments": {}},
             queue | {"name": "plain", "type": "classic", "arguments": {}},
         ],
         "bindings": [binding | {"destination": "orders"}, binding | {"destination": "events"}, binding | {"destination": "plain"}, binding | {"source": "recent", "destination": "plain"}],
@@ -62,12 +62,12 @@ def test_everything_that_is_refused_is_named_at_once_and_nothing_is_made(api, vh
     unsupported = {key: row["field"] for key, row in refused.items() if row["cause"] == "unsupported"}
     assert unsupported == {
         ("policies", 0): "definition.federation-upstream-set", ("parameters", 0): "component", ("exchanges", 0): "type",
-        ("queues", 1): "arguments.x-queue-type",
+        ("queues", 1): "type",
     }
     assert {key for key, row in refused.items() if row["cause"] == "missing"} == {("bindings", 1), ("bindings", 3)}
     assert refused["queues", 1] == {
-        "outcome": "refused", "cause": "unsupported", "class": "queues", "index": 1, "vhost": vhost, "name": "events", "field": "arguments.x-queue-type",
-        "reason": "streams are not built yet", "instead": "leave it out with its bindings: on_unsupported=skip",
+        "outcome": "refused", "cause": "unsupported", "class": "queues", "index": 1, "vhost": vhost, "name": "events", "field": "type",
+        "reason": "queues of type 'rabbit_mqtt_qos0_queue' are not part of this version", "instead": "leave it out with its bindings: on_unsupported=skip",
     }
     assert report["counts"]["queues"] == {"total": 3, "new": 2, "known": 0, "converted": 0, "skipped": 0, "refused": 1}
     answer = api.post("/definitions", asked)
@@ -107,7 +107,7 @@ def test_mistakes_refuse_the_document_also_if_the_rest_is_asked_for(api, vhost):
 
 def test_definitions_of_one_virtual_host_are_checked_too(api, vhost):
     assert api.put(f"/vhosts/{q(vhost)}").status == 201
-    only = {"queues": [{"name": "a", "type": "stream", "durable": True}, {"name": "b", "durable": True}], "users": [{"name": "no"}]}
+    only = {"queues": [{"name": "a", "type": "zork", "durable": True}, {"name": "b", "durable": True}], "users": [{"name": "no"}]}
     report = api.post(f"/leveret/definitions/check/{q(vhost)}", only).json
     assert [(row["name"], row["vhost"]) for row in report["remarks"]] == [("a", vhost)] and "users" not in report["counts"]
     assert api.post(f"/definitions/{q(vhost)}", only).status == 400

@@ -199,16 +199,6 @@ def test_connection_error(wire, requests, code, ids, text):
     check(wire.expect_connection_close(), code, ids, text)
 
 
-
-
-@pytest.mark.leveret_only("RabbitMQ has this queue type already")
-def test_a_queue_type_that_does_not_work_yet_is_refused(wire):
-    wire.send(1, Q.Declare(queue=N.fresh, durable=True, arguments={"x-queue-type": "stream"}))
-    closed = wire.expect_channel_close(1)
-    assert closed.reply_code == 406
-    assert closed.reply_text.startswith(f"PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue '{N.fresh}' in vhost '/'")
-
-
 ACCEPTED = [{"x-queue-mode": "lazy"}, {"x-queue-version": 2}, {"x-queue-type": "classic"}, {"x-unknown-argument": 1}, {"x-overflow": "drop-head"}]
 
 

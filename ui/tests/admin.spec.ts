@@ -111,13 +111,13 @@ test("definitions go out, and in after a look at what is different", async ({ in
 test("what a file of definitions has that is not supported is shown with the reason, and what can be done with it", async ({ inside: page }) => {
   const name = fresh("import");
   const queue = (end: string, type: string) => ({ name: `${name}.${end}`, vhost: "/", durable: true, auto_delete: false, arguments: { "x-queue-type": type } });
-  const document = { queues: [queue("quorum", "quorum"), queue("plain", "classic"), queue("events", "stream")] };
+  const document = { queues: [queue("quorum", "quorum"), queue("plain", "classic"), queue("events", "zork")] };
   await visit(page, "definitions");
   await page.getByLabel("File with definitions").setInputFiles({ name: "definitions.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(document)) });
   const row = (end: string) => page.getByRole("row", { name: new RegExp(`${name}\\.${end}`) });
   await expect(row("quorum")).toContainText("new");
   await expect(row("events")).toContainText("refused");
-  await expect(row("events")).toContainText("streams are not built yet");
+  await expect(row("events")).toContainText("queues of type 'zork' are not part of this version");
   await expect(row("plain")).toContainText("new");
   await expect(page.getByRole("button", { name: "Import" })).toHaveCount(0);
   await expect(page.getByRole("alert")).toContainText("cannot be imported as it is");

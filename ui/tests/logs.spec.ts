@@ -51,7 +51,7 @@ test("the configuration in force names what was set, where, and the defaults", a
   await expect(card.getByRole("row", { name: /management\.tcp\.port/ })).toContainText("15672");
   await expect(card.getByRole("row", { name: /heartbeat/ })).toHaveCount(0);
   await card.getByLabel("Search in the configuration").fill("heartbeat");
-  await expect(card.getByRole("row", { name: /heartbeat/ })).toContainText("default");
+  await expect(card.getByRole("row", { name: /^heartbeat/ })).toContainText("default");
   await card.getByLabel("Search in the configuration").fill("pass");
   await expect(card.getByRole("row", { name: /default_pass/ })).toContainText("********");
 });

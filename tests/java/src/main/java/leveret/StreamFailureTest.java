@@ -85,6 +85,9 @@ public final class StreamFailureTest {
           producer.send(plain(producer, body), status -> note(confirmed, body, status));
         }
         World.control("restart");
+        // What is sent before the client is back is refused by itself.
+        awaits(Resource.State.RECOVERING, states);
+        awaits(Resource.State.OPEN, states);
         for (int n = 2_000; n < 3_000; n++) {
           String body = Integer.toString(n);
           producer.send(plain(producer, body), status -> note(confirmed, body, status));
