@@ -122,9 +122,10 @@ def main() -> int:
     parser.add_argument("--record", type=place, help="writes the answers of this RabbitMQ")
     parser.add_argument("--play", type=place, help="prints the answers of this broker")
     parser.add_argument("--http", type=place, help="its HTTP API")
+    parser.add_argument("--without", help="a family to leave out")
     options = parser.parse_args()
     every = every_case()
-    cases = chosen(every, options.cases)
+    cases = [case for case in chosen(every, options.cases) if case.family != options.without]
     every_difference = listed({case.name for case in every})
     if options.record:
         return record(options.record, options.http, cases, every_difference, whole=not options.cases)

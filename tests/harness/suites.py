@@ -92,7 +92,16 @@ def client_suites() -> list[Suite]:
             lane=PAGES,
             time_limit_seconds=600,
         ),
-        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}, through_cluster=[], of_clients=False),
+        Suite(
+            "differential",
+            TESTS,
+            [],
+            [python, "-u", "-m", "differential"],
+            {"PYTHONDONTWRITEBYTECODE": "1"},
+            # A stream is read on the node that has it.
+            through_cluster=["--without", "streams"],
+            of_clients=False,
+        ),
         # It has three nodes of its own, which it stops and starts.
         Suite(
             "clustering",
