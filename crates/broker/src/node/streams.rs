@@ -143,7 +143,6 @@ impl StreamFolder {
         for _ in 0..2 {
             self.writers.iter().for_each(Worker::wait);
         }
-
         self.writers.iter().for_each(Worker::stop);
         self.readers.iter().for_each(Worker::stop);
     }

@@ -3,7 +3,7 @@
 
 use super::inbox::{Inbox, Told};
 use super::streams::*;
-use broker::Session;
+use broker::{NextChunk, ReadChunk, Session};
 use bytes::Bytes;
 use protocol::stream::{Body, Entry, OffsetSpec};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct Memory(Arc<Mutex<BTreeMap<String, Kept>>>);
 
 #[derive(Default)]
 struct Kept {
-    chunks: Vec<(u64, Chunk)>,
+    chunks: Vec<(u64, ReadChunk)>,
     next: u64,
     offsets: BTreeMap<Vec<u8>, u64>,
     sequences: BTreeMap<Vec<u8>, u64>,
@@ -326,8 +326,8 @@ impl Publisher for Publishing {
             header[4..8].copy_from_slice(&self.records.to_be_bytes());
             header[24..32].copy_from_slice(&kept.next.to_be_bytes());
             header[36..40].copy_from_slice(&(self.data.len() as u32).to_be_bytes());
-            let data = Bytes::from(std::mem::take(&mut self.data));
-            kept.chunks.push((kept.next, Chunk { header, data }));
+            let entries = Bytes::from(std::mem::take(&mut self.data));
+            kept.chunks.push((kept.next, ReadChunk { header, entries }));
             kept.next += u64::from(std::mem::take(&mut self.records));
             self.entries = 0;
             for (reader, inbox) in &kept.readers {
@@ -345,14 +345,14 @@ struct Reading {
 }
 
 impl Reader for Reading {
-    fn next(&mut self) -> Read {
+    fn next(&mut self) -> NextChunk {
         let all = self.memory.0.lock().unwrap();
         match all.get(&self.stream).and_then(|kept| kept.chunks.get(self.at)) {
             Some((_, chunk)) => {
                 self.at += 1;
-                Read::Chunk(chunk.clone())
+                NextChunk::Here(chunk.clone())
             }
-            None => Read::Later,
+            None => NextChunk::Later,
         }
     }
 

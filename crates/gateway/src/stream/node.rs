@@ -7,10 +7,9 @@ use super::options::{Advertised, Options};
 use super::streams::*;
 use broker::Answer as QueueAnswer;
 use broker::{
-    ChannelId, Event, Matcher, NextChunk, NoStream, QueueQuestion, ReadChunk, Session, Stream,
-    StreamPublisher, StreamReader, StreamStart, StreamWatch,
+    ChannelId, Event, Matcher, NextChunk, NoStream, QueueQuestion, Session, Stream, StreamPublisher,
+    StreamReader, StreamStart, StreamWatch,
 };
-use bytes::Bytes;
 use model::ConsumerId;
 use protocol::stream::{Entry, OffsetSpec};
 use std::collections::{BTreeMap, VecDeque};
@@ -486,23 +485,11 @@ struct Reading {
 }
 
 impl Reader for Reading {
-    fn next(&mut self) -> Read {
-        match self.reader.read() {
-            NextChunk::Here(chunk) => Read::Chunk(chunk.into()),
-            NextChunk::Later => Read::Later,
-            NextChunk::AskAgain => Read::AskAgain,
-        }
+    fn next(&mut self) -> NextChunk {
+        self.reader.read()
     }
 
     fn committed_chunk(&self) -> u64 {
         self.reader.committed_chunk()
-    }
-}
-
-impl From<ReadChunk> for Chunk {
-    fn from(chunk: ReadChunk) -> Self {
-        let ReadChunk { header, entries } = chunk;
-        let data: Bytes = entries;
-        Self { header, data }
     }
 }

@@ -5,8 +5,7 @@
 //! traits; what is in a message or a chunk nobody looks at on this side.
 
 use super::inbox::Inbox;
-use broker::{Event, Session};
-use bytes::Bytes;
+use broker::{Event, NextChunk, Session};
 use protocol::stream::{Entry, OffsetSpec};
 use std::sync::Arc;
 
@@ -170,30 +169,10 @@ pub trait Publisher: Send {
 /// Reads a stream.
 pub trait Reader: Send {
     /// The next chunk of messages that is committed and that the filter lets pass.
-    fn next(&mut self) -> Read;
+    fn next(&mut self) -> NextChunk;
 
     /// The first offset of the last chunk that is committed.
     fn committed_chunk(&self) -> u64;
-}
-
-/// What a [`Reader`] has.
-#[derive(Debug)]
-pub enum Read {
-    /// A chunk.
-    Chunk(Chunk),
-    /// Nothing so far, and there is more to look at: others may have their turn first.
-    AskAgain,
-    /// Nothing now: [`Told::Readable`](super::inbox::Told::Readable) comes with the first chunk after this was said.
-    Later,
-}
-
-/// A chunk, shared with whoever else reads it.
-#[derive(Clone, Debug)]
-pub struct Chunk {
-    /// As stored, with the lengths of filter and trailer, which are not sent.
-    pub header: [u8; 48],
-    /// Its entries.
-    pub data: Bytes,
 }
 
 /// What a reader wants to see.

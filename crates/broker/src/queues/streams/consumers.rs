@@ -3,6 +3,7 @@
 use super::log::{Loaded, StreamLog, parts};
 use super::messages;
 use crate::node::ends::{Ends, Outlet};
+use bytes::Bytes;
 use model::ConsumerId;
 use model::chunk::Matcher;
 use queue::{ConsumerSettings, Effect, Subscriber};
@@ -26,9 +27,9 @@ struct Consumer {
     /// As far as the machine said; nothing is to be read, if it did not.
     below: Option<u64>,
     /// A chunk that is being taken apart, and the offset from which on it was not.
-    open: Option<(Vec<u8>, u64)>,
+    open: Option<(Bytes, u64)>,
     /// Chunks that were read and not taken apart yet.
-    chunks: VecDeque<Vec<u8>>,
+    chunks: VecDeque<Bytes>,
     cursor: Option<StreamCursor>,
     is_loading: bool,
 }
@@ -94,15 +95,15 @@ impl Consumers {
         let it = self.all.get_mut(&loaded.consumer)?;
         it.is_loading = false;
         it.cursor = loaded.cursor;
-        let Some(page) = loaded.page else {
+        let Some(chunks) = loaded.chunks else {
             return Some(it.subscriber.outlet().clone());
         };
-        if page.is_empty() {
+        if chunks.is_empty() {
             // What is below was dropped meanwhile: it goes on where there is something again.
             it.next = it.below.unwrap_or(it.next);
             it.cursor = None;
         }
-        it.chunks.extend(page.entries().map(|(_, bytes)| bytes.to_vec()));
+        it.chunks.extend(chunks);
         None
     }
 
@@ -135,8 +136,8 @@ impl Consumers {
                 it.cursor = None;
                 return Some(it.next);
             }
-            if let Some(record) = log.newest(it.next) {
-                it.take(record.bytes().to_vec(), stream);
+            if let Some(chunk) = log.newest(it.next) {
+                it.take(chunk, stream);
                 continue;
             }
             if !std::mem::replace(&mut it.is_loading, true) {
@@ -154,7 +155,7 @@ impl Consumers {
 
 impl Consumer {
     /// Takes a chunk apart, if it may have something that is wanted.
-    fn take(&mut self, bytes: Vec<u8>, stream: &str) {
+    fn take(&mut self, bytes: Bytes, stream: &str) {
         let Some((header, filter, _)) = parts(&bytes) else {
             return;
         };

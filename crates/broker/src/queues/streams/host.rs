@@ -99,9 +99,12 @@ impl StreamHost {
         self.effects.extend(answered);
     }
 
-    /// Something leaves once all that is on record now is safe.
+    /// Something leaves once all that is on record now is safe. Nothing is, once the stream is deleted.
     fn promise(&mut self, effect: Effect<Ends>) {
-        self.waiting.push_back((self.made, effect));
+        match self.retired {
+            true => self.effects.push(effect),
+            false => self.waiting.push_back((self.made, effect)),
+        }
     }
 
     /// Does what the machine ordered.
@@ -114,16 +117,16 @@ impl StreamHost {
             }
         }
         for order in std::mem::take(&mut self.outcome.promises) {
-            let effect = self.effect(order);
-            self.waiting.extend(effect.map(|effect| (self.made, effect)));
+            if let Some(effect) = self.effect(order) {
+                self.promise(effect);
+            }
         }
         for order in std::mem::take(&mut self.outcome.effects) {
             // Nobody hears of a number before it is safe.
-            let waits = matches!(order, Order::Reply(..)) && !self.retired;
-            let effect = self.effect(order);
-            match waits {
-                true => self.waiting.extend(effect.map(|effect| (self.made, effect))),
-                false => self.effects.extend(effect),
+            let waits = matches!(order, Order::Reply(..));
+            match self.effect(order) {
+                Some(effect) if waits => self.promise(effect),
+                effect => self.effects.extend(effect),
             }
         }
     }
@@ -184,7 +187,7 @@ impl StreamHost {
         while let Some((_, effect)) = self.waiting.pop_front_if(|(made, _)| *made <= written.records) {
             self.effects.push(effect);
         }
-        if written.failed.is_some() {
+        if written.has_failed {
             self.refuse_waiting();
         }
         for loaded in log.take_loaded() {
@@ -341,7 +344,7 @@ impl StreamHost {
 
     /// Nothing can be written.
     fn is_broken(&self) -> bool {
-        !self.retired && self.log.as_ref().is_none_or(|log| log.written().failed.is_some())
+        !self.retired && self.log.as_ref().is_none_or(|log| log.written().has_failed)
     }
 }
 
@@ -354,8 +357,7 @@ impl QueueHost for StreamHost {
                 let refused = receipt.map(|receipt| (u64::MAX, Effect::Reject(receipt)));
                 self.waiting.extend(refused);
             }
-            Request::Enqueue { block, receipt } if self.retired => {
-                drop(block);
+            Request::Enqueue { receipt, .. } if self.retired => {
                 // The message went nowhere, as in RabbitMQ.
                 self.effects.extend(receipt.map(Effect::Confirm));
             }
@@ -363,8 +365,10 @@ impl QueueHost for StreamHost {
                 let batch = messages::batch(&block, 0);
                 if batch.len() < block.len() {
                     // Some are too large for a stream.
-                    let refused = receipt.map(|receipt| (self.made, Effect::Reject(receipt)));
-                    return self.waiting.extend(refused);
+                    if let Some(receipt) = receipt {
+                        self.promise(Effect::Reject(receipt));
+                    }
+                    return;
                 }
                 self.ask(Ask::Publish {
                     reference: None,

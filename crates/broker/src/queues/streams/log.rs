@@ -3,6 +3,7 @@
 use crate::node::Node;
 use crate::node::streams::Written;
 use crate::queues::Queue;
+use bytes::Bytes;
 use model::QueueId;
 use model::chunk::{ChunkKind, HEADER_BYTES, Header};
 use queue::Request;
@@ -62,9 +63,10 @@ struct Io {
     synced: u64,
     /// Everything below this offset is.
     below: u64,
-    /// What was found without being safe: the declaration of the stream in the node's log.
+    /// The stream's declaration in the node's log is safe.
     is_declared: bool,
-    failed: Option<StorageError>,
+    /// Nothing is written any more.
+    has_failed: bool,
     loaded: Vec<Loaded>,
 }
 
@@ -75,7 +77,7 @@ pub(super) struct Loaded {
     /// Where the next read goes on; `None` if the stream has nothing, or could not be read.
     pub cursor: Option<StreamCursor>,
     /// The chunks; `None` if they cannot be read.
-    pub page: Option<Page>,
+    pub chunks: Option<VecDeque<Bytes>>,
 }
 
 /// How far the writing thread has come.
@@ -85,7 +87,7 @@ pub(super) struct Progress {
     /// Everything below this offset is.
     pub below: u64,
     /// Nothing is written any more.
-    pub failed: Option<StorageError>,
+    pub has_failed: bool,
 }
 
 impl StreamLog {
@@ -201,7 +203,7 @@ impl StreamLog {
     }
 
     /// The chunk of messages with this offset, if it is among the newest ones. Whoever takes it counts as having read it.
-    pub(super) fn newest(&self, offset: u64) -> Option<Record> {
+    pub(super) fn newest(&self, offset: u64) -> Option<Bytes> {
         let mut tail = self.tail();
         let first = tail.chunks.front()?.record.chunk().header().first_offset;
         if offset < first {
@@ -214,7 +216,7 @@ impl StreamLog {
         let before = tail.bytes;
         tail.shrink(self.readers.load(Ordering::Acquire));
         self.node.streams.keeps(before, tail.bytes);
-        Some(record)
+        Some(Bytes::from_owner(Owned(record)))
     }
 
     /// Reads chunks from a file, from this offset on. The cursor is where an earlier read has ended, if that was there.
@@ -226,7 +228,7 @@ impl StreamLog {
         cursor: &mut Option<StreamCursor>,
         offset: u64,
         below: u64,
-    ) -> Result<Page, StorageError> {
+    ) -> Result<VecDeque<Bytes>, StorageError> {
         if cursor.as_ref().is_none_or(|cursor| cursor.next() != offset) {
             *cursor = match self.files.find(offset) {
                 // It is found by walking, then, past what is damaged.
@@ -235,7 +237,7 @@ impl StreamLog {
             };
         }
         let Some(cursor) = cursor else {
-            return Ok(Page::default());
+            return Ok(VecDeque::new());
         };
         loop {
             match self.files.read(cursor, below, PAGE_BYTES) {
@@ -243,7 +245,7 @@ impl StreamLog {
                     self.complain(&error);
                     self.files.skip(cursor)?;
                 }
-                Ok(page) if page.is_empty() || cursor.next() > offset => return Ok(page),
+                Ok(page) if page.is_empty() || cursor.next() > offset => return Ok(chunks(page)),
                 Ok(_) => {}
                 Err(error) => return Err(error),
             }
@@ -275,11 +277,11 @@ impl StreamLog {
         let log = self.clone();
         self.node.streams.read(self.id, move || {
             let read = log.read(&mut cursor, offset, below);
-            let page = read.inspect_err(|error| log.complain(error)).ok();
+            let chunks = read.inspect_err(|error| log.complain(error)).ok();
             log.io().loaded.push(Loaded {
                 consumer,
                 cursor,
-                page,
+                chunks,
             });
             log.turn();
         });
@@ -296,7 +298,7 @@ impl StreamLog {
         Progress {
             records: io.synced,
             below: io.below,
-            failed: io.failed.clone(),
+            has_failed: io.has_failed,
         }
     }
 
@@ -363,7 +365,7 @@ impl StreamLog {
                     "{} cannot be written to any more, until the node is restarted: {error}",
                     self.name
                 );
-                io.failed = Some(error);
+                io.has_failed = true;
             }
         }
         let is_done = io.pending.is_empty() && io.drop_below.is_none();
@@ -474,6 +476,28 @@ impl Tail {
             self.chunks.pop_front();
         }
     }
+}
+
+impl Drop for StreamLog {
+    fn drop(&mut self) {
+        self.node.streams.keeps(self.tail().bytes, 0);
+    }
+}
+
+/// A record's bytes, for as long as somebody needs them.
+struct Owned(Record);
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+/// The chunks of a page, which share its memory.
+fn chunks(page: Page) -> VecDeque<Bytes> {
+    let (bytes, entries) = page.into_parts();
+    let bytes = Bytes::from(bytes);
+    entries.into_iter().map(|(_, at)| bytes.slice(at)).collect()
 }
 
 /// A record as the files take it.

@@ -3,7 +3,7 @@
 use model::chunk::{Batch, Chunk, Entry, UNCOMPRESSED_MOST};
 use model::limits::Limits;
 use model::properties::{BasicProperties, amqp10};
-use model::table::Value;
+use model::table::raw::{Entries, RawValue};
 use model::{Block, BlockBuilder, Timestamp};
 use std::sync::Arc;
 
@@ -33,18 +33,24 @@ pub fn batch(block: &Block, first: u64) -> Batch {
         );
         let length = u32::try_from(entry.len() - 4).unwrap_or(u32::MAX);
         entry[..4].copy_from_slice(&length.to_be_bytes());
-        let headers = message
-            .properties
-            .headers_table(&Limits::default())
-            .unwrap_or_default();
-        let value = headers.get(X_STREAM_FILTER_VALUE).and_then(Value::as_bytes);
-        let value = value.filter(|value| value.len() <= FILTER_VALUE_MOST);
+        let headers = message.properties.headers();
+        let value = headers.as_deref().and_then(filter_value);
         if let Err(error) = batch.push(first + at as u64, value, &entry) {
             // Messages are smaller than what an entry may be.
             tracing::error!(area = "queue", "a message does not fit into a stream: {error:?}");
         }
     }
     batch
+}
+
+/// The value that the headers name, if it is text of a length that can be.
+fn filter_value(headers: &[u8]) -> Option<&[u8]> {
+    match Entries::new(headers).find(X_STREAM_FILTER_VALUE.as_bytes())? {
+        RawValue::LongStr(value) | RawValue::Binary(value) => {
+            (value.len() <= FILTER_VALUE_MOST).then_some(value)
+        }
+        _ => None,
+    }
 }
 
 /// Messages of a chunk from this offset on, and the offset of those that are left: no more than fits into some memory, but one

@@ -2,13 +2,13 @@
 
 use super::log::{StreamLog, parts};
 use crate::clients::outbox::Event;
-use crate::node::ends::Outlet;
+use crate::node::ends::{Ends, Outlet};
 use crate::queues::Queue;
 use bytes::Bytes;
 use model::ConsumerId;
 use model::chunk::{HEADER_BYTES, Matcher};
 use queue::Request;
-use queue::stream::{Record, Request as Ask, StreamRequest};
+use queue::stream::{Request as Ask, StreamRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::StreamCursor;
@@ -84,16 +84,12 @@ impl StreamReader {
                 self.all_read();
                 return NextChunk::Later;
             }
-            if let Some(record) = self.log.newest(self.position) {
-                self.page.push_back(Bytes::from_owner(Owned(record)));
+            if let Some(chunk) = self.log.newest(self.position) {
+                self.page.push_back(chunk);
                 continue;
             }
             match self.log.read(&mut self.cursor, self.position, below) {
-                Ok(page) if !page.is_empty() => {
-                    let (bytes, entries) = page.into_parts();
-                    let bytes = Bytes::from(bytes);
-                    self.page = entries.into_iter().map(|(_, at)| bytes.slice(at)).collect();
-                }
+                Ok(page) if !page.is_empty() => self.page = page,
                 Ok(_) => {
                     // What is below was dropped meanwhile, or is damaged to its end.
                     self.cursor = None;
@@ -145,7 +141,7 @@ impl StreamReader {
         });
     }
 
-    fn ask(&self, request: Ask<crate::node::ends::Ends>) {
+    fn ask(&self, request: Ask<Ends>) {
         let request = Box::new(StreamRequest::Machine(request));
         self.queue.submit(Request::Stream(request));
     }
@@ -155,14 +151,5 @@ impl Drop for StreamReader {
     fn drop(&mut self) {
         self.log.detach();
         self.ask(Ask::Detach { reader: self.id });
-    }
-}
-
-/// A record's bytes, for as long as somebody needs them.
-struct Owned(Record);
-
-impl AsRef<[u8]> for Owned {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
     }
 }

@@ -3,7 +3,8 @@
 use super::open::Open;
 use super::requests::Update;
 use crate::output::Output;
-use crate::stream::streams::{Filter, Read, Reader, ReaderNumber, Refused, Streams};
+use crate::stream::streams::{Filter, Reader, ReaderNumber, Refused, Streams};
+use broker::NextChunk;
 use protocol::stream::request::{ConsumerUpdate, Subscribe};
 use protocol::stream::{Answer, Command, Content, OffsetSpec, Properties, ResponseCode, deliver_head};
 use std::collections::{BTreeMap, VecDeque};
@@ -121,9 +122,9 @@ impl Subscriptions {
                 continue;
             };
             let chunk = match reader.next() {
-                Read::Chunk(chunk) => chunk,
-                Read::Later => continue,
-                Read::AskAgain => {
+                NextChunk::Here(chunk) => chunk,
+                NextChunk::Later => continue,
+                NextChunk::AskAgain => {
                     // With the connection's next turn.
                     self.wake(id);
                     return true;
@@ -132,10 +133,10 @@ impl Subscriptions {
             it.credit -= 1;
             let committed = says_committed.then(|| reader.committed_chunk());
             let bytes = out.bytes();
-            let length = chunk.header.len() + chunk.data.len();
+            let length = chunk.header.len() + chunk.entries.len();
             deliver_head(bytes, id, committed, u32::try_from(length).unwrap_or(u32::MAX));
             bytes.extend_from_slice(&chunk.header);
-            bytes.extend_from_slice(&chunk.data);
+            bytes.extend_from_slice(&chunk.entries);
             self.wake(id);
         }
         false
