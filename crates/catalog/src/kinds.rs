@@ -1,4 +1,4 @@
-//! Kinds of queue: the one table that says what each is called, whether this version has it, and which policies are for it.
+//! Kinds of queue: the one table that says what each is called, and which policies are for it.
 //!
 //! What may be said of a queue of some kind is the other half: the table of [`crate::arguments`]. Front ends, policies,
 //! management, definitions and the command line ask these two and know no kind by name.
@@ -33,8 +33,6 @@ struct Row {
     module: &'static str,
     /// The word of policies for this kind alone.
     apply_to: Option<&'static str>,
-    /// This version has it.
-    is_here: bool,
     /// How many nodes have it.
     is_replicated: bool,
     /// It outlives everything but its deletion, and has a name that a client gave it.
@@ -49,7 +47,6 @@ const ROWS: &[Row] = &[
         name: Some("classic"),
         module: CLASSIC,
         apply_to: Some("classic_queues"),
-        is_here: true,
         is_replicated: false,
         is_lasting: false,
     },
@@ -58,7 +55,6 @@ const ROWS: &[Row] = &[
         name: Some("quorum"),
         module: "rabbit_quorum_queue",
         apply_to: Some("quorum_queues"),
-        is_here: true,
         is_replicated: true,
         is_lasting: true,
     },
@@ -67,7 +63,6 @@ const ROWS: &[Row] = &[
         name: Some("stream"),
         module: "rabbit_stream_queue",
         apply_to: Some("streams"),
-        is_here: true,
         // Not yet: a stream is on the node where it was declared.
         is_replicated: false,
         is_lasting: true,
@@ -77,7 +72,6 @@ const ROWS: &[Row] = &[
         name: None,
         module: CLASSIC,
         apply_to: None,
-        is_here: true,
         is_replicated: false,
         is_lasting: false,
     },
@@ -86,7 +80,6 @@ const ROWS: &[Row] = &[
         name: None,
         module: CLASSIC,
         apply_to: None,
-        is_here: true,
         is_replicated: false,
         is_lasting: false,
     },
@@ -96,7 +89,6 @@ const ROWS: &[Row] = &[
         name: Some("newest"),
         module: "leveret_newest_queue",
         apply_to: Some("newest_queues"),
-        is_here: true,
         is_replicated: false,
         is_lasting: false,
     },
@@ -144,11 +136,6 @@ impl QueueKind {
     /// RabbitMQ's module for it.
     pub fn module(self) -> &'static str {
         self.row().module
-    }
-
-    /// False for kinds of RabbitMQ's that this version refuses.
-    pub fn is_here(self) -> bool {
-        self.row().is_here
     }
 
     /// True if several nodes have a copy.

@@ -339,7 +339,7 @@ impl Request {
                     });
                 }
                 let kind = arguments::kind_of(&declare.arguments);
-                match name.is_empty() && kind.is_here() && !kind.may_be_unnamed() {
+                match name.is_empty() && !kind.may_be_unnamed() {
                     true => Err(Refusal::UnnamedQueue { kind }),
                     false => Ok(()),
                 }

@@ -61,38 +61,23 @@ fn vhost(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         None => (object, KEY),
     };
     let named = text_at(said, KEY).and_then(QueueKind::from_name);
-    let unwanted =
-        |kind: &QueueKind| *kind == QueueKind::Quorum && options.quorum_as_classic || !kind.is_here();
-    let Some(kind) = named.filter(unwanted) else {
+    if named != Some(QueueKind::Quorum) || !options.quorum_as_classic {
         return Fit::Same;
-    };
-    match kind {
-        QueueKind::Quorum => {
-            let reason = "quorum queues are to be classic ones".to_owned();
-            let mut said = said.clone();
-            said.insert(KEY.into(), CLASSIC.name().into());
-            let mut object = object.clone();
-            match metadata {
-                Some(_) => object.insert("metadata".into(), Value::Object(said)),
-                None => object.insert(KEY.into(), CLASSIC.name().into()),
-            };
-            let remark = Remark::new(Outcome::Converted, Cause::Unsupported, reason);
-            Fit::Converted(object, remark.at(field).instead("its default is classic"))
-        }
-        _ => {
-            let reason = format!("{}, so they can't be the default", not_built(kind));
-            no(field, reason, "make the default classic in the file")
-        }
     }
+    let reason = "quorum queues are to be classic ones".to_owned();
+    let mut said = said.clone();
+    said.insert(KEY.into(), CLASSIC.name().into());
+    let mut object = object.clone();
+    match metadata {
+        Some(_) => object.insert("metadata".into(), Value::Object(said)),
+        None => object.insert(KEY.into(), CLASSIC.name().into()),
+    };
+    let remark = Remark::new(Outcome::Converted, Cause::Unsupported, reason);
+    Fit::Converted(object, remark.at(field).instead("its default is classic"))
 }
 
 /// What a quorum queue is made, if the asker wants that.
 const CLASSIC: QueueKind = QueueKind::Classic;
-
-fn not_built(kind: QueueKind) -> String {
-    let plural = kind.apply_to().unwrap_or_default().replace('_', " ");
-    format!("{plural} are not built yet")
-}
 
 fn exchange(object: &Map<String, Value>) -> Fit {
     match text_at(object, "type") {
@@ -115,13 +100,10 @@ fn queue(object: &Map<String, Value>, options: ImportOptions) -> Fit {
     };
     match QueueKind::from_any_name(kind) {
         Some(QueueKind::Quorum) if options.quorum_as_classic => as_classic(object, field),
-        Some(kind) if kind.is_here() => Fit::Same,
-        found => no(
+        Some(_) => Fit::Same,
+        None => no(
             field,
-            match found {
-                Some(kind) => not_built(kind),
-                None => format!("queues of type '{kind}' are not part of this version"),
-            },
+            format!("queues of type '{kind}' are not part of this version"),
             "leave it out with its bindings: on_unsupported=skip",
         ),
     }

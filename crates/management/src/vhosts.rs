@@ -155,16 +155,8 @@ fn default_queue_type(body: &Map<String, Value>) -> Result<Option<QueueKind>, Re
             "default_queue_type must not be an empty string",
         )),
         Some(named) => match QueueKind::from_name(named) {
-            Some(kind) if kind.is_here() => Ok(Some(kind)),
-            Some(kind) => {
-                let here = QueueKind::declared().filter(|kind| kind.is_here());
-                let here: Vec<&str> = here.map(QueueKind::name).collect();
-                Err(Refusal::bad_request(format!(
-                    "default_queue_type can only be {} in this version, not {}",
-                    here.join(" or "),
-                    kind.name()
-                )))
-            }
+            Some(kind) => Ok(Some(kind)),
+
             None => Err(Refusal::bad_request(format!("{named} is not a valid queue type"))),
         },
     }

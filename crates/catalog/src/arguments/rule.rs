@@ -17,7 +17,7 @@ pub(super) enum Rule {
     Word(&'static [&'static str], Complaint),
     /// A classic queue version: 1 or 2.
     Version,
-    /// The name of a kind of queue that this version has, or nothing.
+    /// The name of a kind of queue, or nothing.
     Kind,
     /// An integer from 0 to this.
     AtMost(i64),
@@ -58,7 +58,7 @@ impl Rule {
             },
             Self::Kind => {
                 let named = text(value)?;
-                match QueueKind::from_name(named).is_some_and(QueueKind::is_here) {
+                match QueueKind::from_name(named).is_some() {
                     true => Ok(()),
                     false => Err(format!("\"unsupported queue type '{named}'\"")),
                 }

@@ -1,10 +1,11 @@
 //! Where the node listens, for which protocol, and with which certificates.
 
-use crate::config::{Config, HttpListener};
+use crate::config::{Config, HttpListener, Listener};
 use gateway::cluster::DEFAULT_PORT;
 use gateway::{amqp, link, stream};
 use listener::{Endpoint, Protocol, StartError, Tls, TlsOptions};
 use management::{HTTP, PROMETHEUS};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -72,18 +73,12 @@ impl Endpoints {
     }
 
     fn add_amqp(&mut self, config: &Config, any: IpAddr) -> Result<(), StartError> {
-        let plain = config.listeners.values();
-        let plain = plain.map(|it| Endpoint::plain(amqp::PROTOCOL, it.bind_address(any)));
+        let listeners = (&config.listeners, &config.tls_listeners);
+        let mut all = self.of_clients(amqp::PROTOCOL, listeners, config, any)?;
         let local = config.local_listeners.values();
         let local = local.map(|path| Endpoint::local(amqp::PROTOCOL, path.clone(), config.local_mode));
-        let mut all: Vec<Endpoint> = plain.chain(local).collect();
-        if !config.tls_listeners.is_empty() {
-            let tls = self.load(&config.tls)?;
-            let secured = config.tls_listeners.values();
-            all.extend(
-                secured.map(|it| Endpoint::secured(amqp::PROTOCOL, it.bind_address(any), Arc::clone(&tls))),
-            );
-        }
+        let behind_plain = config.listeners.len();
+        all.splice(behind_plain..behind_plain, local);
         if config.proxy_protocol {
             let proxies = Arc::new(config.proxies.clone());
             for endpoint in &mut all {
@@ -96,17 +91,30 @@ impl Endpoints {
 
     /// The node's certificate does for streams, too.
     fn add_stream(&mut self, config: &Config, any: IpAddr) -> Result<(), StartError> {
-        let plain = config.stream.listeners.values();
-        let plain = plain.map(|it| Endpoint::plain(stream::PROTOCOL, it.bind_address(any)));
-        self.all.extend(plain);
-        if !config.stream.tls_listeners.is_empty() {
-            let tls = self.load(&config.tls)?;
-            let secured = config.stream.tls_listeners.values();
-            self.all.extend(
-                secured.map(|it| Endpoint::secured(stream::PROTOCOL, it.bind_address(any), Arc::clone(&tls))),
-            );
-        }
+        let listeners = (&config.stream.listeners, &config.stream.tls_listeners);
+        let all = self.of_clients(stream::PROTOCOL, listeners, config, any)?;
+        self.all.extend(all);
         Ok(())
+    }
+
+    /// Listeners without TLS, and those with the node's certificate.
+    fn of_clients(
+        &mut self,
+        protocol: Protocol,
+        (plain, secured): (&BTreeMap<String, Listener>, &BTreeMap<String, Listener>),
+        config: &Config,
+        any: IpAddr,
+    ) -> Result<Vec<Endpoint>, StartError> {
+        let plain = plain.values();
+        let mut all: Vec<Endpoint> = plain
+            .map(|it| Endpoint::plain(protocol, it.bind_address(any)))
+            .collect();
+        if !secured.is_empty() {
+            let tls = self.load(&config.tls)?;
+            let secured = secured.values();
+            all.extend(secured.map(|it| Endpoint::secured(protocol, it.bind_address(any), Arc::clone(&tls))));
+        }
+        Ok(all)
     }
 
     /// As in RabbitMQ, the node's certificate does for a listener that has none of its own.

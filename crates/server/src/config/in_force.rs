@@ -236,10 +236,12 @@ fn formation(sheet: &mut Sheet, formation: &Formation) {
 
 fn streams(sheet: &mut Sheet, config: &Config) {
     let stream = &config.stream;
-    for (kind, listeners) in [("tcp", &stream.listeners), ("ssl", &stream.tls_listeners)] {
-        sheet.list(format!("stream.listeners.{kind}"), listeners.keys(), NONE);
-        listed(sheet, &format!("stream.listeners.{kind}"), listeners);
-    }
+    both(
+        sheet,
+        "stream.listeners",
+        &stream.listeners,
+        &stream.tls_listeners,
+    );
     sheet.put("stream.frame_max", stream.frame_max);
     sheet.put("stream.heartbeat", stream.heartbeat_s);
     sheet.put("stream.initial_credits", stream.initial_credits);
@@ -256,10 +258,7 @@ fn streams(sheet: &mut Sheet, config: &Config) {
 }
 
 fn listeners(sheet: &mut Sheet, config: &Config) {
-    for (kind, listeners) in [("tcp", &config.listeners), ("ssl", &config.tls_listeners)] {
-        sheet.list(format!("listeners.{kind}"), listeners.keys(), NONE);
-        listed(sheet, &format!("listeners.{kind}"), listeners);
-    }
+    both(sheet, "listeners", &config.listeners, &config.tls_listeners);
     for (name, path) in &config.local_listeners {
         sheet.put(format!("listeners.unix.{name}"), path.display());
     }
@@ -291,6 +290,20 @@ fn listeners(sheet: &mut Sheet, config: &Config) {
     };
     sheet.put("ssl_cert_login_san_type", kind);
     sheet.put("ssl_cert_login_san_index", config.certificate_san.1);
+}
+
+/// Listeners without TLS, and with it.
+fn both(
+    sheet: &mut Sheet,
+    section: &str,
+    plain: &BTreeMap<String, Listener>,
+    secured: &BTreeMap<String, Listener>,
+) {
+    for (kind, listeners) in [("tcp", plain), ("ssl", secured)] {
+        let key = format!("{section}.{kind}");
+        sheet.list(&key, listeners.keys(), NONE);
+        listed(sheet, &key, listeners);
+    }
 }
 
 fn listed(sheet: &mut Sheet, kind: &str, listeners: &BTreeMap<String, Listener>) {

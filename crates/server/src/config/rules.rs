@@ -260,8 +260,8 @@ pub fn default_queue_type(config: &mut Config, setting: &Setting) -> Checked {
     let named = setting.value.as_str();
     let kind = broker::QueueKind::from_any_name(named);
     // A queue must not be less than it was declared as.
-    let here = kind.filter(|kind| kind.is_here() && !named.is_empty());
-    config.queue_defaults.kind = here.ok_or("classic, quorum or stream")?;
+    let kind = kind.filter(|_| !named.is_empty());
+    config.queue_defaults.kind = kind.ok_or("classic, quorum or stream")?;
     Ok(())
 }
 
