@@ -15,8 +15,9 @@ UNORDERED = (LATER, ONCE)
 # Publishers that use them alone: of delayed messages, of messages that come twice.
 DELAYING = 110
 DOUBLING = 111
-# No message is delayed for longer, in seconds, with some patience for a busy machine.
-LATEST = 0.5
+# No message is delayed for longer, and none that could not go to another node is sent again later than that, in seconds, with some
+# patience for a busy machine.
+STILL = 1.0
 
 
 def declare(link: Link) -> None:
@@ -42,7 +43,12 @@ def headers(publisher: int, number: int) -> dict[str, int | str] | None:
     return {"group": publisher}
 
 
-def wait_for_all(queue: str) -> None:
+def wait_for_all(link: Link, queue: str) -> None:
     """Until nothing is on its way to the queue any more."""
-    if queue == LATER:
-        time.sleep(LATEST)
+    if queue != LATER:
+        return
+    known, since = link.count(queue), time.monotonic()
+    while time.monotonic() - since < STILL:
+        time.sleep(0.05)
+        if (count := link.count(queue)) != known:
+            known, since = count, time.monotonic()

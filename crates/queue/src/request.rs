@@ -133,6 +133,8 @@ pub enum Request<E: Ends> {
         unread: Ranges,
         failed: Ranges,
     },
+    /// Hand dead letters over again that have `failed`, without a pause: a reason for that is over.
+    HandOverAgain,
     /// New settings (limits) are in force. They are boxed because a request is as large as its largest kind.
     Configure { settings: Box<QueueSettings> },
     /// Nobody can read these messages any more, on whatever node. Those that no consumer holds are dropped with

@@ -35,6 +35,10 @@ impl QueueEvents for Follower {
         self.dead_letters.send(letters);
     }
 
+    fn moved(&self) {
+        self.dead_letters.try_again();
+    }
+
     fn led(&self, queue: &Arc<Queue>) {
         if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
             broker.topology().led(queue);

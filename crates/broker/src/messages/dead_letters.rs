@@ -2,7 +2,8 @@
 //! when they have arrived safely.
 //!
 //! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays
-//! where it died, and is published again later. Nothing of it is kept here meanwhile.
+//! where it died, and is published again later: as soon as another node can be reached, or after a pause that grows. Nothing of it
+//! is kept here meanwhile.
 //!
 //! What exchanges keep goes on from here as well: messages whose delay is over, and those that other nodes have sent to a
 //! deduplication exchange, for the node that remembers what has passed it. These wait here, in their order, as long as this node
@@ -20,7 +21,7 @@ use crate::messages::x_death::{Dead, Death};
 use crate::node::ends::Receipt;
 use crate::node::pager::StoreFiles;
 use crate::node::paging::{Found, Nearby, Paged, Unread};
-use crate::queues::{DeadLetters, Handle, Queue};
+use crate::queues::{DeadLetters, Handle, Queue, Request};
 use crate::topology::caches::{Caches, Passed};
 use crate::worker::{Mailbox, Worker};
 use catalog::{Answer, Envelope, Exchange, NodeId, QueueKind, View};
@@ -30,9 +31,9 @@ use model::{
     BlockBuilder, COPIES_SPENT, DEAD_LETTERED, HOP, HOPS, Limits, Message, Mutant, QueueId, Ranges, RouteBuf,
     Seq, Timestamp, X_DELAY,
 };
+use queue::DropReason;
 use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
-use queue::{DropReason, Request};
 use sent::Sent;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -55,6 +56,8 @@ enum Job {
     Publish(DeadLetters),
     /// Confirms have come.
     Look,
+    /// Another node can be reached, perhaps: what has not arrived is tried again.
+    TryAgain,
     /// This node may believe its copy of what exists again, or has waited for that long enough to ask once more.
     Route,
 }
@@ -81,6 +84,8 @@ impl DeadLetterPublisher {
             sent: Sent::new(),
             reached: HashMap::new(),
             unrouted: VecDeque::new(),
+            waiting: HashMap::new(),
+            tried_before: 0,
             mailbox: self.worker.mailbox(),
             next: 1,
             logged: HashSet::new(),
@@ -92,6 +97,7 @@ impl DeadLetterPublisher {
             .start(world.as_ref(), "dead-letters", move |job| match job {
                 Job::Publish(letters) => publishing.take(letters),
                 Job::Look => publishing.look(),
+                Job::TryAgain => publishing.try_again(),
                 Job::Route => publishing.route(),
             })
     }
@@ -99,6 +105,11 @@ impl DeadLetterPublisher {
     /// Has these published. Once the node is closing nobody does: what is durable comes back at the next start.
     pub fn send(&self, letters: DeadLetters) {
         self.worker.send(Job::Publish(letters));
+    }
+
+    /// Other nodes can be reached by now, perhaps: what could not arrive is tried again at once.
+    pub fn try_again(&self) {
+        self.worker.send(Job::TryAgain);
     }
 
     /// Ends the thread.
@@ -129,6 +140,10 @@ struct Publishing {
     reached: HashMap<(QueueId, Seq), SmallVec<[QueueId; 2]>>,
     /// What others have sent to deduplication exchanges and must not be routed yet, in order.
     unrouted: VecDeque<DeadLetters>,
+    /// The queues with letters that wait to be tried again, and in which term of theirs.
+    waiting: HashMap<QueueId, (Weak<Queue>, u64)>,
+    /// The rounds before this one began before the nodes that can be reached could be.
+    tried_before: u64,
     mailbox: Mailbox<Job>,
     /// The number of the next round.
     next: u64,
@@ -220,7 +235,36 @@ impl Publishing {
                 open.tell(broker.caches());
             }
             self.remember(&open);
-            open.finish();
+            let requests = self.finish(number, &open);
+            // Whoever has come to decide since has other words for its own ones, and has these again.
+            open.queue.submit_in(open.term, requests);
+        }
+    }
+
+    /// All letters of a round have arrived where they went, but for those that are tried again.
+    fn finish(&mut self, number: u64, open: &Open) -> Vec<Request> {
+        let mut requests = vec![Request::FinishDeadLetters {
+            ticket: open.ticket,
+            unread: open.unread.clone(),
+            failed: open.failed.clone(),
+        }];
+        match open.failed.is_empty() {
+            true => {}
+            false if number < self.tried_before => requests.push(Request::HandOverAgain),
+            false => {
+                let waiting = (Arc::downgrade(&open.queue), open.term);
+                self.waiting.insert(open.queue.id, waiting);
+            }
+        }
+        requests
+    }
+
+    fn try_again(&mut self) {
+        self.tried_before = self.next;
+        for (_, (queue, term)) in std::mem::take(&mut self.waiting) {
+            if let Some(queue) = queue.upgrade() {
+                queue.submit_in(term, vec![Request::HandOverAgain]);
+            }
         }
     }
 
@@ -629,17 +673,6 @@ impl Open {
                 caches.arrived(*seen, *key, Bearer { queue, seq: *seq });
             }
         }
-    }
-
-    /// All have arrived where they went.
-    fn finish(self) {
-        let finished = Request::FinishDeadLetters {
-            ticket: self.ticket,
-            unread: self.unread,
-            failed: self.failed,
-        };
-        // Whoever has come to decide since has other words for its own ones, and has these again.
-        self.queue.submit_in(self.term, vec![finished]);
     }
 }
 

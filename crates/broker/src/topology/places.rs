@@ -152,10 +152,12 @@ impl Topology {
 
     /// See [`crate::Broker::follow_peers`].
     pub fn follow_peers(&self) {
-        let _reaching = self.reaching();
+        let reaching = self.reaching();
         for known in self.registry.away() {
             self.registry.replace(self.away(&known));
         }
+        drop(reaching);
+        self.queue_events.moved();
     }
 }
 

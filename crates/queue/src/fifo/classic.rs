@@ -180,6 +180,7 @@ impl<E: Ends> Machine for Classic<E> {
                 unread,
                 failed,
             } => self.dead_lettered(ticket, &unread, &failed, now, outcome),
+            Request::HandOverAgain => self.hand_over_all_again(outcome),
             Request::GiveUp { seqs } => self.give_up(&seqs, outcome),
             Request::Store(request) => self.handle_store(request, now, outcome),
         }

@@ -132,6 +132,11 @@ impl<E: Ends> Classic<E> {
             lane.dead_lettered(ticket, unread, failed, now, outcome);
         });
     }
+
+    /// What could not be read or did not arrive is handed over at once.
+    pub(super) fn hand_over_all_again(&mut self, outcome: &mut FifoOutcome<E>) {
+        self.lanes.each(outcome, Lane::hand_over_all_again);
+    }
 }
 
 impl Lane {
@@ -263,6 +268,14 @@ impl Lane {
             }
         }
         self.leaving.look_when();
+    }
+
+    /// Hands over again what could not be read or did not arrive, as if for the first time.
+    pub(super) fn hand_over_all_again<E: Ends>(&mut self, outcome: &mut FifoOutcome<E>) {
+        for (_, ticket) in self.leaving.failed.values_mut() {
+            ticket.failures = 0;
+        }
+        self.hand_over_again(Timestamp(u64::MAX), outcome);
     }
 
     /// These were found elsewhere: those of them that are on their way are handed over.

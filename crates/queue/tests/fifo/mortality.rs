@@ -576,3 +576,41 @@ proptest! {
         }
     }
 }
+
+/// Dead letters that did not arrive come back after a pause, which is longer each time; once the reason is over they come at once.
+#[test]
+fn what_did_not_arrive_is_handed_over_without_a_pause_once_the_reason_is_over() {
+    let mut world = World::new(QueueSettings {
+        message_ttl_ms: Some(0),
+        dead_letter: graves(true),
+        ..QueueSettings::default()
+    });
+    let enqueue = Request::Enqueue {
+        block: expiring_block(1, &[10, 10], true, None),
+        receipt: None,
+    };
+    world.handle(enqueue);
+    let fails = |world: &mut World| {
+        let (ticket, _, seqs) = world.dead_letters.pop_front().expect("handed over");
+        assert_eq!(seqs, [1, 2]);
+        world.handle(Request::FinishDeadLetters {
+            ticket,
+            unread: Ranges::new(),
+            failed: (1..=2).collect(),
+        });
+        world.fifo.wakes_at_ms() - world.now.0
+    };
+    let pause = fails(&mut world);
+    for _ in 0..6 {
+        world.now.0 = world.fifo.wakes_at_ms();
+        world.handle(Request::Wake);
+        assert!(fails(&mut world) > pause);
+    }
+    world.handle(Request::HandOverAgain);
+    assert_eq!(fails(&mut world), pause, "as if for the first time");
+    world.handle(Request::HandOverAgain);
+    world.dead_letter_one();
+    assert!(world.dead_letters.is_empty());
+    assert_eq!(world.fifo.wakes_at_ms(), u64::MAX);
+    assert!(world.drain().is_empty(), "it died");
+}

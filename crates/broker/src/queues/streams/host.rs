@@ -452,6 +452,7 @@ impl QueueHost for StreamHost {
             | Request::PutBack { .. }
             | Request::Remove { .. }
             | Request::FinishDeadLetters { .. }
+            | Request::HandOverAgain
             | Request::GiveUp { .. }
             | Request::Store(_) => {}
         }
