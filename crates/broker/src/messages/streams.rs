@@ -320,7 +320,7 @@ impl StreamPublisher {
         let stream = &self.watch.stream;
         stream.ask(Ask::Publish {
             reference: self.reference.clone(),
-            batch: std::mem::take(&mut self.batch),
+            batch: self.batch.take(),
             receipt: Some(Receipt {
                 outbox: stream.outbox.clone(),
                 channel: stream.channel,

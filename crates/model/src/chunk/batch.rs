@@ -4,8 +4,11 @@ use super::builder::EntryError;
 use super::entries::Entry;
 use super::{ChunkError, ENTRIES_BYTES_MOST};
 
+/// An empty batch begins with room for no more than so many bytes.
+const ROOM_MOST: usize = 256 << 10;
+
 /// Entries of one publisher on their way to a stream. All were checked, and are copied into a chunk many at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// As in a chunk, one behind the other.
     bytes: Vec<u8>,
@@ -13,6 +16,8 @@ pub struct Batch {
     values: Vec<u8>,
     places: Vec<Place>,
     records: u32,
+    /// How many bytes there is room for from the first entry on: what grows step by step is copied at each.
+    room: usize,
 }
 
 /// Where an entry of a batch is.
@@ -38,6 +43,16 @@ pub struct Publication<'a> {
 }
 
 impl Batch {
+    /// Takes what is there. What comes next begins with room for as much.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let next = Self {
+            room: self.bytes.len().min(ROOM_MOST),
+            ..Self::default()
+        };
+        std::mem::replace(self, next)
+    }
+
     /// Appends an entry as the stream protocol has it: a message with its length, or a sub-batch. An empty value is none.
     ///
     /// # Errors
@@ -61,6 +76,9 @@ impl Batch {
         else {
             return Err(EntryError::Full);
         };
+        if self.places.is_empty() {
+            self.bytes.reserve(self.room);
+        }
         self.bytes.extend_from_slice(entry);
         self.values.extend_from_slice(value);
         self.records = records;

@@ -8,6 +8,9 @@ use super::tracking::{Tracked, Tracking};
 use super::{ChunkError, ChunkKind, ENTRIES_BYTES_MOST, HEADER_BYTES, Header, checksum};
 use crate::machine::Timestamp;
 
+/// A chunk begins with room for what the one before it had, but not for more bytes.
+const ROOM_MOST: usize = 1 << 20;
+
 /// A chunk of messages that is being made. It is used again and again.
 #[derive(Debug)]
 pub struct ChunkBuilder {
@@ -17,6 +20,9 @@ pub struct ChunkBuilder {
     records: u32,
     filter: FilterBits,
     trailer: Vec<u8>,
+    /// How long the entries of the chunk before were, in bytes: the next one is often as large, and what grows step by step is
+    /// copied at each.
+    room: usize,
 }
 
 /// Why an entry was not taken.
@@ -39,6 +45,7 @@ impl ChunkBuilder {
             records: 0,
             filter: FilterBits::new(filter_size),
             trailer: Vec::new(),
+            room: 0,
         }
     }
 
@@ -75,6 +82,9 @@ impl ChunkBuilder {
         };
         if to == from {
             return from;
+        }
+        if self.entries == 0 {
+            self.bytes.reserve(self.room);
         }
         (self.entries, self.records) = (self.entries + (to - from) as u16, sum);
         self.bytes.extend_from_slice(batch.section(from, to));
@@ -156,6 +166,7 @@ impl ChunkBuilder {
             trailer_bytes: self.trailer.len() as u32,
             filter_bytes: self.filter.bytes().len() as u8,
         };
+        self.room = self.entries_bytes().min(ROOM_MOST);
         let mut chunk = std::mem::replace(&mut self.bytes, vec![0; HEADER_BYTES]);
         chunk[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
         if header.filter_bytes > 0 {
