@@ -55,7 +55,7 @@ impl StorageError {
     pub fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { action, path },
+            _ if is_full(&source) => Self::Full { action, path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotWritable {
                 action,
                 path,
@@ -83,6 +83,14 @@ impl StorageError {
             what: what.into(),
         }
     }
+}
+
+/// There is no room on the disk, or the quota is used up.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// The process, or the machine, has no descriptor left.

@@ -4,7 +4,7 @@
 //!
 //! A stream has a directory, with one file for each of its segments and an index beside it. Memory: a few numbers for each file,
 //! nothing for what is in it. Reading order: `frame` (an entry on disk), `part` (a file, its index, walking it), `recovery`,
-//! this file (writing, and which files there are), `reading`.
+//! `writer`, this file (writing, and which files there are), `reading`.
 
 mod frame;
 mod part;
@@ -12,16 +12,18 @@ mod reading;
 mod recovery;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use frame::FrameHead;
 pub use reading::{Page, StreamCursor};
 
-use crate::error::StorageError;
+use crate::error::{StorageError, is_full};
 use crate::file_system::{Access, File, FileSystem, create_dir_durably, write_all_at};
 use frame::ENTRY_MOST;
-use part::{Extent, HEADER, Part, ROW_EVERY, Row, write_row};
+use part::{HEADER, Part, ROW_EVERY, Row, write_row};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use writer::{Open, Writer};
 
 /// Room is reserved in steps of the file's size, of at least so many bytes: a sync need not write the file's length then.
 const RESERVE_LEAST: u64 = 64 << 10;
@@ -76,29 +78,6 @@ pub struct StreamFiles {
     writer: Mutex<Writer>,
 }
 
-#[derive(Debug, Default)]
-struct Writer {
-    /// The files of the last part, while it is written to.
-    open: Option<Open>,
-    /// What is below is synced.
-    synced: u64,
-    /// The length up to which room is reserved.
-    reserved: u64,
-    /// Where the last row of the index points to.
-    row: Option<u64>,
-    /// A write or a sync has failed: nothing is written any more.
-    failed: Option<StorageError>,
-    /// Frames of one append, one behind the other.
-    buffer: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct Open {
-    file: Arc<dyn File>,
-    /// `None` if there is none: then it is done without.
-    index: Option<Arc<dyn File>>,
-}
-
 impl StreamFiles {
     /// Opens the stream's directory, made if needed. `owner` is the stream's number: files of another one are not believed.
     ///
@@ -107,12 +86,7 @@ impl StreamFiles {
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, owner: u64) -> Result<Self, StorageError> {
         create_dir_durably(fs.as_ref(), dir)?;
         let parts = recovery::parts(fs.as_ref(), dir, owner)?;
-        let end = parts.last().map_or(HEADER as u64, |part| part.extent().end);
-        let writer = Writer {
-            synced: end,
-            reserved: end,
-            ..Writer::default()
-        };
+        let writer = Writer::new(parts.last());
         Ok(Self {
             fs,
             dir: dir.to_owned(),
@@ -152,19 +126,34 @@ impl StreamFiles {
         segments.collect()
     }
 
+    /// True if nothing is written ever again: a write or a sync has failed, or the stream is removed.
+    pub fn has_failed(&self) -> bool {
+        self.writer().failed.is_some()
+    }
+
+    /// So many entries were appended since the files were opened, and are safe.
+    pub fn safe_entries(&self) -> u64 {
+        self.writer().safe.entries
+    }
+
     /// Writes entries behind all others. They can be read at once, and are safe after [`sync`](Self::sync). An entry that
     /// starts a file has the one before it synced here.
     ///
     /// # Errors
     /// [`StorageError::Misuse`] if numbers or times do not follow, [`StorageError::TooLarge`] for one above 1 GiB; nothing is
-    /// written then. After any other error nothing is written ever again.
+    /// written then. After any other error all that is not safe by [`safe_entries`](Self::safe_entries) is taken back, and is to be
+    /// appended again; that may succeed if the disk was full or a file could not be opened or made. Otherwise
+    /// [`has_failed`](Self::has_failed), and nothing is written ever again.
     pub fn append(&self, entries: &[StreamEntry<'_>]) -> Result<(), StorageError> {
         let mut writer = self.writer();
         writer.check()?;
         self.check(entries)?;
         for group in entries.chunk_by(|_, entry| !entry.starts_file) {
             let outcome = self.append_to_one(&mut writer, group);
-            writer.note(outcome)?;
+            if outcome.is_err() {
+                writer.take_back(self.parts().last().map(Arc::as_ref));
+            }
+            outcome?;
         }
         Ok(())
     }
@@ -209,6 +198,11 @@ impl StreamFiles {
         let mut extent = part.extent();
         let start = extent.end;
         writer.buffer.clear();
+        // What the file begins with goes with what is first in it, and is written again as that is.
+        let is_first = start == HEADER as u64;
+        if is_first {
+            writer.buffer.extend_from_slice(&part.header());
+        }
         let mut rows = part.rows();
         let mut new_rows = Vec::new();
         for entry in entries {
@@ -227,13 +221,15 @@ impl StreamFiles {
         };
         if extent.end > writer.reserved {
             let step = extent.end.clamp(RESERVE_LEAST, RESERVE_MOST);
-            part.io("reserve room in", open.file.allocate(extent.end + step))?;
-            writer.reserved = extent.end + step;
+            writer.reserved = part.io("reserve room in", reserve(open.file.as_ref(), extent.end, step))?;
         }
-        part.io("write", write_all_at(open.file.as_ref(), &writer.buffer, start))?;
+        let at = if is_first { 0 } else { start };
+        let written = write_all_at(open.file.as_ref(), &writer.buffer, at);
+        let index = open.index.clone();
+        writer.note(part.io("write", written))?;
         for row in new_rows {
             // A row that is missing costs readers a longer way.
-            if let Some(index) = &open.index
+            if let Some(index) = &index
                 && write_row(index.as_ref(), rows, row).is_ok()
             {
                 rows += 1;
@@ -241,6 +237,7 @@ impl StreamFiles {
         }
         part.set_rows(rows);
         part.publish(extent);
+        writer.entries += entries.len() as u64;
         if writer.buffer.capacity() > BUFFER_MOST {
             writer.buffer = Vec::new();
         }
@@ -257,21 +254,19 @@ impl StreamFiles {
         if let Some(last) = last {
             self.close_part(writer, &last)?;
         }
+        if let Some(part) = &writer.unnamed {
+            recovery::remove(self.fs.as_ref(), part)?;
+        }
         let part = Arc::new(Part::new(&self.dir, self.owner, first));
+        writer.unnamed = Some(part.clone());
         let file = part.io("create", self.fs.open(&part.path, Access::Create))?;
         let index = self.fs.open(&part.index_path(), Access::Create).ok();
-        part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
-        // Before there is anything in it: if this fails, the name could never be made safe, and the next start removes the file.
+        // Before there is anything in it: if this fails, nothing is lost, and a start removes the empty file.
         self.fs
             .sync_dir(&self.dir)
             .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
-        *writer = Writer {
-            open: Some(Open { file, index }),
-            synced: HEADER as u64,
-            reserved: HEADER as u64,
-            buffer: std::mem::take(&mut writer.buffer),
-            ..Writer::default()
-        };
+        writer.unnamed = None;
+        writer.begin(&part, Open { file, index });
         self.parts
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -294,39 +289,49 @@ impl StreamFiles {
             None => self.open_part(part)?,
         };
         let end = part.extent().end;
-        part.io("cut", open.file.set_len(end))?;
-        part.io("sync", open.file.sync_data())?;
+        let cut = part.io("cut", open.file.set_len(end));
+        writer.note(cut)?;
+        writer.reserved = end;
+        writer.note(part.io("sync", open.file.sync_data()))?;
         if let Some(index) = &open.index {
             // Rows behind these belong to nothing. That fails without harm.
             let _ = index.set_len(part.rows() * part::ROW_BYTES);
             let _ = index.sync_data();
         }
-        (writer.synced, writer.reserved) = (end, end);
+        writer.safe = writer.mark(part);
         Ok(())
     }
 
     /// Makes all that was appended safe.
     ///
     /// # Errors
-    /// Nothing appended since the last sync may be relied on, and nothing is written ever again.
+    /// As of [`append`](Self::append): what is not safe is taken back, and after all but a full disk nothing is written ever again.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let (part, file) = {
+        let (part, file, mark, taken_back) = {
             let writer = self.writer();
             writer.check()?;
             match (self.parts().pop(), &writer.open) {
-                (Some(part), Some(open)) => (part, open.file.clone()),
+                (Some(part), Some(open)) => {
+                    let mark = writer.mark(&part);
+                    (part, open.file.clone(), mark, writer.taken_back)
+                }
                 _ => return Ok(()),
             }
         };
-        let end = part.extent().end;
         // Meanwhile more may be appended; that is the next sync's.
         let outcome = part.io("sync", file.sync_data());
         let mut writer = self.writer();
-        writer.note(outcome)?;
-        if self.parts().pop().is_some_and(|last| Arc::ptr_eq(&last, &part)) {
-            writer.synced = writer.synced.max(end);
+        let outcome = writer.note(outcome);
+        let last = self.parts().pop();
+        if outcome.is_err() {
+            writer.take_back(last.as_deref());
+        } else if last.is_some_and(|last| Arc::ptr_eq(&last, &part))
+            && taken_back == writer.taken_back
+            && mark.entries >= writer.safe.entries
+        {
+            writer.safe = mark;
         }
-        Ok(())
+        outcome
     }
 
     /// Nothing comes for now: what was appended is synced, room that was reserved is given back, and no file stays open.
@@ -340,7 +345,10 @@ impl StreamFiles {
             Some(part) if writer.open.is_some() => {
                 writer.buffer = Vec::new();
                 let outcome = self.close_part(&mut writer, &part);
-                writer.note(outcome)
+                if outcome.is_err() {
+                    writer.take_back(Some(&part));
+                }
+                outcome
             }
             _ => Ok(()),
         }
@@ -395,38 +403,10 @@ impl StreamFiles {
     }
 }
 
-impl Writer {
-    /// Adds an entry's frame to the buffer, and says where that ends.
-    fn put(&mut self, owner: u64, position: u64, entry: &StreamEntry<'_>) -> Extent {
-        let head = FrameHead {
-            first: entry.first,
-            count: entry.count,
-            tracks: entry.tracks,
-            time_ms: entry.time_ms,
-            term: entry.term,
-            index: entry.index,
-            length: entry.bytes.len() as u32,
-            checksum: crc32fast::hash(entry.bytes),
-            synced: self.synced,
-        };
-        self.buffer.extend_from_slice(&head.encode(owner, position));
-        self.buffer.extend_from_slice(entry.bytes);
-        Extent {
-            end: position + head.frame_bytes(),
-            next: head.next(),
-            last_ms: head.time_ms,
-        }
-    }
-
-    fn check(&self) -> Result<(), StorageError> {
-        self.failed.clone().map_or(Ok(()), Err)
-    }
-
-    /// A failure is final.
-    fn note(&mut self, outcome: Result<(), StorageError>) -> Result<(), StorageError> {
-        if let Err(error) = &outcome {
-            self.failed = Some(error.clone());
-        }
-        outcome
+/// Reserves room up to `end`, and so many bytes behind it if there is that much. Returns how far it goes.
+fn reserve(file: &dyn File, end: u64, step: u64) -> std::io::Result<u64> {
+    match file.allocate(end + step) {
+        Err(error) if step > 0 && is_full(&error) => reserve(file, end, 0),
+        reserved => reserved.map(|()| end + step),
     }
 }

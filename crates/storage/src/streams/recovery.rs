@@ -39,16 +39,17 @@ pub(super) fn parts(fs: &dyn FileSystem, dir: &Path, owner: u64) -> Result<Vec<P
     Ok(parts)
 }
 
-/// Removes a part's files.
+/// Removes a part's files, as far as they are there.
 pub(super) fn remove(fs: &dyn FileSystem, part: &Part) -> Result<(), StorageError> {
-    part.io("remove", fs.remove(&part.path))?;
-    let index = part.index_path();
-    match fs.remove(&index) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(StorageError::from_io("remove", &index, error))
+    for path in [&part.path, &part.index_path()] {
+        match fs.remove(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StorageError::from_io("remove", path, error));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Finds out where the newest part ends. False if there is nothing in it.

@@ -351,47 +351,116 @@ fn damage_is_found_and_passed_over_and_nothing_else_is_lost() {
     }
 }
 
+/// Entries of one number each, of which every fourth begins a file.
+fn numbered(numbers: std::ops::Range<u64>) -> Vec<Kept> {
+    let one = |first: u64| Kept {
+        first,
+        count: 1,
+        time_ms: first,
+        starts_file: first % 4 == 3,
+        bytes: vec![first as u8; 40],
+    };
+    numbers.map(one).collect()
+}
+
+/// Appends and syncs all of these that are not safe yet.
+fn write_rest(files: &StreamFiles, all: &[Kept]) -> Result<(), StorageError> {
+    let rest: Vec<_> = all[files.safe_entries() as usize..]
+        .iter()
+        .map(|it| StreamEntry {
+            term: 3,
+            ..it.entry()
+        })
+        .collect();
+    files.append(&rest)?;
+    files.sync()
+}
+
 #[test]
-fn a_failure_is_final_and_what_was_synced_stays() {
+fn what_fails_is_final_or_is_written_again_and_what_was_synced_stays() {
     let mut random = Random(5);
-    for call in 1..60 {
-        for fault in [Fault::Io, Fault::Full, Fault::PowerCut, Fault::Short] {
-            let fs = FaultyFs::new();
-            let Ok(files) = open(&fs) else {
-                unreachable!("nothing fails yet");
-            };
-            fs.fail_at(call, fault);
-            let (mut synced, mut next, mut failed) = (0, 0, false);
-            for round in 0..12_u64 {
-                let entry = StreamEntry {
-                    first: next,
-                    count: 1,
-                    tracks: false,
-                    time_ms: round,
-                    term: 0,
-                    index: 0,
-                    starts_file: round % 4 == 3,
-                    bytes: &[round as u8; 40],
-                };
-                let done = files.append(&[entry]).and_then(|()| files.sync());
-                assert!(!failed || done.is_err(), "{fault:?} at {call}: it went on");
-                failed |= done.is_err();
-                if done.is_ok() {
-                    next += 1;
-                    synced = next;
-                }
+    let faults = [
+        Fault::Io,
+        Fault::Full,
+        Fault::ShortThenFull,
+        Fault::NoDescriptor,
+        Fault::PowerCut,
+        Fault::Short,
+    ];
+    for (call, fault) in (1..45).flat_map(|call| faults.map(|fault| (call, fault))) {
+        let fs = FaultyFs::new();
+        let files = open(&fs).unwrap();
+        fs.fail_at(call, fault);
+        let (mut synced, mut failed) = (0, false);
+        for round in 1..46_u64 {
+            let done = write_rest(&files, &numbered(0..round));
+            assert!(!failed || done.is_err(), "{fault:?} at {call}: it went on");
+            failed |= files.has_failed();
+            if done.is_ok() {
+                assert_eq!(files.safe_entries(), round);
             }
-            let after = open(&fs.crash(random.bits())).unwrap();
-            let (first, end) = after.bounds();
-            assert!(
-                first == 0 && end >= synced,
-                "{fault:?} at {call}: {end} of {synced}"
-            );
-            let all = read_from_any(&after);
-            assert!(all.iter().enumerate().all(|(at, bytes)| *bytes == [at as u8; 40]));
-            assert_eq!(all.len() as u64, end);
+            assert!(files.safe_entries() >= synced);
+            synced = files.safe_entries();
+        }
+        if matches!(fault, Fault::Full | Fault::ShortThenFull | Fault::Short) {
+            assert!(!failed && synced == 45, "{fault:?} at {call}: {synced}");
+            assert_eq!(read_from_any(&files).len(), 45);
+        }
+        let after = open(&fs.crash(random.bits())).unwrap();
+        let (first, end) = after.bounds();
+        assert!(
+            first == 0 && end >= synced,
+            "{fault:?} at {call}: {end} of {synced}"
+        );
+        let all = read_from_any(&after);
+        assert!(all.iter().enumerate().all(|(at, bytes)| *bytes == [at as u8; 40]));
+        assert_eq!(all.len() as u64, end);
+    }
+}
+
+#[test]
+fn a_sync_that_fails_is_never_tried_again_unless_the_disk_is_full() {
+    for (fault, goes_on) in [(Fault::Io, false), (Fault::Full, true)] {
+        let fs = FaultyFs::new();
+        let files = open(&fs).unwrap();
+        write_rest(&files, &numbered(0..2)).unwrap();
+        let entry = numbered(2..3);
+        files.append(&[entry[0].entry()]).unwrap();
+        fs.fail_at(1, fault);
+        assert!(files.sync().is_err());
+        assert_eq!(files.has_failed(), !goes_on);
+        assert_eq!((files.safe_entries(), files.bounds().1), (2, 2));
+        assert_eq!(write_rest(&files, &numbered(0..3)).is_ok(), goes_on);
+        // Nothing is lost of what the second sync says to be safe, although the first one had lost it.
+        for seed in 0..20 {
+            let after = open(&fs.copy().crash(seed)).unwrap();
+            assert!(read_from_any(&after).len() as u64 >= files.safe_entries());
         }
     }
+}
+
+#[test]
+fn a_full_disk_is_waited_for_and_less_room_is_reserved_on_one_that_is_nearly_full() {
+    let fs = FaultyFs::new();
+    let files = open(&fs).unwrap();
+    write_rest(&files, &numbered(0..3)).unwrap();
+    fs.set_full(20);
+    let mut refusals = 0;
+    while let Err(refused) = write_rest(&files, &numbered(0..9)) {
+        assert!(matches!(refused, StorageError::Full { .. }), "{refused:?}");
+        assert_eq!((files.safe_entries(), files.has_failed()), (3, false));
+        assert_eq!(read_from_any(&files).len(), 3);
+        refusals += 1;
+    }
+    assert!(refusals > 2 && !fs.is_full());
+    assert_eq!(read_from_any(&files).len(), 9);
+    fs.set_free_space(1_000);
+    write_rest(&files, &numbered(0..12)).unwrap();
+    fs.set_free_space(0);
+    assert!(write_rest(&files, &numbered(0..30)).is_err());
+    fs.set_free_space(1 << 20);
+    write_rest(&files, &numbered(0..30)).unwrap();
+    assert_eq!(read_from_any(&open(&fs.crash(1)).unwrap()).len(), 30);
 }
 
 fn read_from_any(files: &StreamFiles) -> Vec<Vec<u8>> {

@@ -42,6 +42,8 @@ pub struct StreamHost {
     outlets: BTreeMap<ConsumerId, Outlet>,
     now: Timestamp,
     retired: bool,
+    /// The disk is full, and those who wait for an answer were told.
+    is_stalled: bool,
 }
 
 impl StreamHost {
@@ -86,6 +88,7 @@ impl StreamHost {
             outlets: BTreeMap::new(),
             now: Timestamp(0),
             retired: false,
+            is_stalled: false,
         }
     }
 
@@ -190,6 +193,10 @@ impl StreamHost {
         if written.has_failed {
             self.refuse_waiting();
         }
+        if written.is_stalled && !self.is_stalled {
+            self.answer_waiting();
+        }
+        self.is_stalled = written.is_stalled;
         for loaded in log.take_loaded() {
             let consumer = loaded.consumer;
             if let Some(outlet) = self.consumers.loaded(loaded) {
@@ -211,6 +218,18 @@ impl StreamHost {
                     self.effects.push(Effect::Reply(reply, Answer::Empty));
                 }
                 effect => self.effects.push(effect),
+            }
+        }
+    }
+
+    /// Who asked for a number is not left without an answer until the disk has room. What is known is not safe.
+    fn answer_waiting(&mut self) {
+        for (made, effect) in std::mem::take(&mut self.waiting) {
+            match effect {
+                Effect::Reply(reply, Answer::Number(_)) => {
+                    self.effects.push(Effect::Reply(reply, Answer::Empty));
+                }
+                effect => self.waiting.push_back((made, effect)),
             }
         }
     }
@@ -330,6 +349,12 @@ impl StreamHost {
                         } = request
                         {
                             self.waiting.push_back((u64::MAX, Effect::Reject(receipt)));
+                        }
+                        return;
+                    }
+                    Ask::Sequence { .. } | Ask::Offset { .. } if self.is_stalled => {
+                        if let Ask::Sequence { reply, .. } | Ask::Offset { reply, .. } = request {
+                            self.reply(Some(reply), Answer::Empty);
                         }
                         return;
                     }
@@ -460,6 +485,9 @@ impl QueueHost for StreamHost {
 
     fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
         if !self.retired {
+            if let Some(log) = &self.log {
+                log.try_again(self.now.0);
+            }
             // What comes while something is written is written together, afterwards.
             if !self.log.as_ref().is_some_and(|log| log.is_busy()) {
                 self.ask(Ask::EndTurn);
@@ -474,6 +502,8 @@ impl QueueHost for StreamHost {
     fn turned(&self) -> Turned {
         let status = self.machine.status();
         let memory = self.log.as_ref().map_or(0, |log| log.memory());
+        let tries = self.log.as_ref().filter(|_| !self.retired);
+        let tries_at_ms = tries.map_or(u64::MAX, |log| log.wakes_at_ms());
         let messages = status.committed.saturating_sub(status.first_offset);
         let status = Status {
             ready: messages,
@@ -492,7 +522,7 @@ impl QueueHost for StreamHost {
         Turned {
             status,
             lost: 0,
-            wakes_at_ms: self.machine.wakes_at_ms(),
+            wakes_at_ms: self.machine.wakes_at_ms().min(tries_at_ms),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the host of a stream and its readers share: the files, the newest chunks, and how far all is safe.
 
+use super::writing::Writing;
 use crate::node::Node;
-use crate::node::streams::Written;
 use crate::queues::Queue;
 use bytes::Bytes;
 use model::QueueId;
@@ -24,12 +24,12 @@ const NONE: u64 = u64::MAX;
 
 /// What the host of a stream and its readers share.
 pub struct StreamLog {
-    id: QueueId,
-    name: Box<str>,
-    node: Arc<Node>,
-    files: StreamFiles,
+    pub(super) id: QueueId,
+    pub(super) name: Box<str>,
+    pub(super) node: Arc<Node>,
+    pub(super) files: StreamFiles,
     queue: OnceLock<Weak<Queue>>,
-    committed: AtomicU64,
+    pub(super) committed: AtomicU64,
     last_chunk: AtomicU64,
     /// Those who take chunks or messages.
     readers: AtomicUsize,
@@ -51,22 +51,10 @@ struct TailChunk {
     taken: usize,
 }
 
-/// What the writing thread is to do, and has done.
+/// What goes to threads of the node and comes from them.
 #[derive(Default)]
-struct Io {
-    pending: Vec<Record>,
-    pending_bytes: usize,
-    drop_below: Option<u64>,
-    /// The thread has something to do.
-    is_busy: bool,
-    /// So many records are synced since the start.
-    synced: u64,
-    /// Everything below this offset is.
-    below: u64,
-    /// The stream's declaration in the node's log is safe.
-    is_declared: bool,
-    /// Nothing is written any more.
-    has_failed: bool,
+pub(super) struct Io {
+    pub(super) writing: Writing,
     loaded: Vec<Loaded>,
 }
 
@@ -78,16 +66,6 @@ pub(super) struct Loaded {
     pub cursor: Option<StreamCursor>,
     /// The chunks; `None` if they cannot be read.
     pub chunks: Option<VecDeque<Bytes>>,
-}
-
-/// How far the writing thread has come.
-pub(super) struct Progress {
-    /// So many records are safe since the start.
-    pub records: u64,
-    /// Everything below this offset is.
-    pub below: u64,
-    /// Nothing is written any more.
-    pub has_failed: bool,
 }
 
 impl StreamLog {
@@ -105,8 +83,8 @@ impl StreamLog {
             readers: AtomicUsize::new(0),
             tail: Mutex::default(),
             io: Mutex::new(Io {
-                below: next,
-                ..Io::default()
+                writing: Writing::new(next),
+                loaded: Vec::new(),
             }),
         })
     }
@@ -198,7 +176,7 @@ impl StreamLog {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn io(&self) -> MutexGuard<'_, Io> {
+    pub(super) fn io(&self) -> MutexGuard<'_, Io> {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -261,11 +239,6 @@ impl StreamLog {
         }
     }
 
-    /// The writing thread has something to do, and turns the queue when it has done it.
-    pub(super) fn is_busy(&self) -> bool {
-        self.io().is_busy
-    }
-
     /// Has a page read for a consumer of messages; the queue is turned with it.
     pub(super) fn load(
         self: &Arc<Self>,
@@ -292,117 +265,13 @@ impl StreamLog {
         std::mem::take(&mut self.io().loaded)
     }
 
-    /// How far the writing thread has come.
-    pub(super) fn written(&self) -> Progress {
-        let io = self.io();
-        Progress {
-            records: io.synced,
-            below: io.below,
-            has_failed: io.has_failed,
-        }
-    }
-
     /// What is in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.io().pending_bytes + self.tail().bytes
-    }
-
-    /// Has records written and synced, and the queue turned then.
-    pub(super) fn write(self: &Arc<Self>, records: &mut Vec<Record>) {
-        self.order(|io| {
-            io.pending_bytes += records.iter().map(|record| record.bytes().len()).sum::<usize>();
-            io.pending.append(records);
-        });
-    }
-
-    /// Has segments removed that end at or below this offset.
-    pub(super) fn drop_below(self: &Arc<Self>, offset: u64) {
-        self.order(|io| io.drop_below = Some(offset));
-    }
-
-    fn order(self: &Arc<Self>, order: impl FnOnce(&mut Io)) {
-        let mut io = self.io();
-        order(&mut io);
-        if !std::mem::replace(&mut io.is_busy, true) {
-            drop(io);
-            self.go_on();
-        }
-    }
-
-    fn go_on(self: &Arc<Self>) {
-        let log = self.clone();
-        self.node.streams.write(self.id, move || log.write_round());
-    }
-
-    /// One write and one sync for all that has come by now. Others of the thread's streams have their turn before the next one.
-    fn write_round(self: &Arc<Self>) {
-        let (records, drop_below, is_declared) = {
-            let mut io = self.io();
-            (
-                std::mem::take(&mut io.pending),
-                io.drop_below.take(),
-                io.is_declared,
-            )
-        };
-        let outcome = self.write_out(&records, drop_below, is_declared);
-        if outcome.is_ok() {
-            self.keep_newest(&records);
-        }
-        let mut io = self.io();
-        io.pending_bytes -= records.iter().map(|record| record.bytes().len()).sum::<usize>();
-        match outcome {
-            Ok(()) => {
-                io.is_declared |= !records.is_empty();
-                io.synced += records.len() as u64;
-                if let Some(last) = records.last() {
-                    io.below = last.chunk().header().next_offset();
-                    self.committed.store(io.below, Ordering::Release);
-                }
-            }
-            Err(error) => {
-                tracing::error!(
-                    area = "storage",
-                    "{} cannot be written to any more, until the node is restarted: {error}",
-                    self.name
-                );
-                io.has_failed = true;
-            }
-        }
-        let is_done = io.pending.is_empty() && io.drop_below.is_none();
-        io.is_busy = !is_done;
-        drop(io);
-        let written: Arc<dyn Written> = self.clone();
-        self.node.streams.wrote(&written);
-        if !is_done {
-            self.go_on();
-        }
-        self.turn();
-    }
-
-    fn write_out(
-        &self,
-        records: &[Record],
-        drop_below: Option<u64>,
-        is_declared: bool,
-    ) -> Result<(), StorageError> {
-        if !records.is_empty() {
-            let entries: Vec<StreamEntry<'_>> = records.iter().map(entry).collect();
-            self.files.append(&entries)?;
-            self.files.sync()?;
-        }
-        if !records.is_empty() && !is_declared {
-            // What is confirmed outlives a crash only if the stream itself does.
-            self.node.log.sync()?;
-        }
-        // What remains is tried again with the next ones that go.
-        if let Some(error) = drop_below.and_then(|offset| self.files.drop_below(offset).err()) {
-            tracing::warn!(area = "storage", "old segments of {} remain: {error}", self.name);
-        }
-        Ok(())
+        self.io().writing.pending_bytes + self.tail().bytes
     }
 
     /// Keeps chunks for readers, if there are some, and the node has memory for that.
-    fn keep_newest(&self, records: &[Record]) {
+    pub(super) fn keep_newest(&self, records: &[Record]) {
         let may_keep = self.node.streams.may_keep();
         let readers = if may_keep {
             self.readers.load(Ordering::Acquire)
@@ -428,40 +297,9 @@ impl StreamLog {
         self.node.streams.keeps(before, tail.bytes);
     }
 
-    fn turn(&self) {
+    pub(super) fn turn(&self) {
         if let Some(queue) = self.queue.get().and_then(Weak::upgrade) {
             queue.submit(Request::Wake);
-        }
-    }
-
-    /// The stream is deleted: so are its files, once that is durable.
-    pub(super) fn remove(self: &Arc<Self>) {
-        let log = self.clone();
-        self.node.streams.write(self.id, move || {
-            // A deletion that a crash undoes must not leave an empty stream.
-            let removed = log.node.log.sync().and_then(|()| log.files.remove());
-            if let Err(error) = removed {
-                tracing::warn!(
-                    area = "storage",
-                    "files of {}, which is deleted, remain: {error}",
-                    log.name
-                );
-            }
-        });
-    }
-}
-
-impl Written for StreamLog {
-    fn stream(&self) -> QueueId {
-        self.id
-    }
-
-    fn rest(&self) {
-        if self.is_busy() {
-            return;
-        }
-        if let Err(error) = self.files.rest() {
-            self.complain(&error);
         }
     }
 }
@@ -501,7 +339,7 @@ fn chunks(page: Page) -> VecDeque<Bytes> {
 }
 
 /// A record as the files take it.
-fn entry(record: &Record) -> StreamEntry<'_> {
+pub(super) fn entry(record: &Record) -> StreamEntry<'_> {
     let header = *record.chunk().header();
     StreamEntry {
         first: header.first_offset,

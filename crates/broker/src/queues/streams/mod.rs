@@ -4,6 +4,7 @@
 //! | File | What is there |
 //! |---|---|
 //! | `log` | what host and readers share: the files, the newest chunks, how far all is safe |
+//! | `writing` | what the writing thread does |
 //! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
 //! | `recovered` | the machine as the files have it |
 //! | `messages` | chunks to messages of AMQP, and back |
@@ -18,6 +19,7 @@ mod log;
 mod messages;
 mod reader;
 mod recovered;
+mod writing;
 
 pub use kind::OfFiles;
 pub use log::StreamLog;

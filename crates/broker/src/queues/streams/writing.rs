@@ -1,0 +1,285 @@
+//! What a stream's writing thread does: rounds of one write and one sync for all that has come by then. A full disk is waited
+//! for: what is not safe stays in memory, and is written again once there is room. Any other failure of a write or a sync is
+//! final, as that of the node's log.
+
+use super::log::{StreamLog, entry};
+use crate::node::streams::Written;
+use queue::stream::Record;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use storage::{StorageError, StreamEntry};
+
+/// What could not be written for want of room is tried again after so long, in milliseconds.
+const TRY_AGAIN_MS: u64 = 1_000;
+
+/// What the writing thread is to do, and has done.
+#[derive(Default)]
+pub(super) struct Writing {
+    /// In order. Those of the round that is under way are not among them.
+    pending: Vec<Record>,
+    /// Of all that are not safe, those of the round included.
+    pub(super) pending_bytes: usize,
+    drop_below: Option<u64>,
+    /// The thread has something to do, or waits until the disk has room.
+    is_busy: bool,
+    /// When a round is tried again for which there was no room, in milliseconds since the Unix epoch.
+    try_again_at_ms: Option<u64>,
+    /// There was no room in the last round.
+    is_stalled: bool,
+    /// So many records are synced since the start.
+    synced: u64,
+    /// Everything below this offset is.
+    below: u64,
+    /// The stream's declaration in the node's log is safe.
+    is_declared: bool,
+    /// Nothing is written any more.
+    has_failed: bool,
+    /// Nor is that of interest: the stream is deleted.
+    is_removed: bool,
+}
+
+/// How far the writing thread has come.
+pub(super) struct Progress {
+    /// So many records are safe since the start.
+    pub records: u64,
+    /// Everything below this offset is.
+    pub below: u64,
+    /// Nothing is written any more.
+    pub has_failed: bool,
+    /// The disk is full: it goes on by itself.
+    pub is_stalled: bool,
+}
+
+/// Why a round did not succeed.
+enum Trouble {
+    /// The same may succeed later.
+    Passing(StorageError),
+    Final(StorageError),
+}
+
+impl Writing {
+    /// Before anything is written: everything below this offset is safe.
+    pub(super) fn new(below: u64) -> Self {
+        Self {
+            below,
+            ..Self::default()
+        }
+    }
+}
+
+impl StreamLog {
+    /// The writing thread has something to do, and turns the queue when it has done it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.io().writing.is_busy
+    }
+
+    /// How far the writing thread has come.
+    pub(super) fn written(&self) -> Progress {
+        let writing = &self.io().writing;
+        Progress {
+            records: writing.synced,
+            below: writing.below,
+            has_failed: writing.has_failed,
+            is_stalled: writing.is_stalled,
+        }
+    }
+
+    /// Has records written and synced, and the queue turned then.
+    pub(super) fn write(self: &Arc<Self>, records: &mut Vec<Record>) {
+        self.order(|writing| {
+            writing.pending_bytes += bytes(records);
+            writing.pending.append(records);
+        });
+        // If nothing is written any more.
+        records.clear();
+    }
+
+    /// Has segments removed that end at or below this offset.
+    pub(super) fn drop_below(self: &Arc<Self>, offset: u64) {
+        self.order(|writing| writing.drop_below = Some(offset));
+    }
+
+    fn order(self: &Arc<Self>, order: impl FnOnce(&mut Writing)) {
+        let mut io = self.io();
+        if io.writing.has_failed {
+            return;
+        }
+        order(&mut io.writing);
+        if !std::mem::replace(&mut io.writing.is_busy, true) {
+            drop(io);
+            self.go_on();
+        }
+    }
+
+    /// Writes what there was no room for, if it is time to try that again.
+    pub(super) fn try_again(self: &Arc<Self>, now_ms: u64) {
+        let mut io = self.io();
+        if io.writing.try_again_at_ms.take_if(|at| *at <= now_ms).is_some() {
+            drop(io);
+            self.go_on();
+        }
+    }
+
+    /// When [`try_again`](Self::try_again) is to be called, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    pub(super) fn wakes_at_ms(&self) -> u64 {
+        self.io().writing.try_again_at_ms.unwrap_or(u64::MAX)
+    }
+
+    fn go_on(self: &Arc<Self>) {
+        let log = self.clone();
+        self.node.streams.write(self.id, move || log.write_round());
+    }
+
+    /// One write and one sync for all that has come by now. Others of the thread's streams have their turn before the next one.
+    fn write_round(self: &Arc<Self>) {
+        let (records, drop_below, is_declared, synced) = {
+            let writing = &mut self.io().writing;
+            (
+                std::mem::take(&mut writing.pending),
+                writing.drop_below.take(),
+                writing.is_declared,
+                writing.synced,
+            )
+        };
+        // A round that failed may have made some of them safe.
+        let safe = self.files.safe_entries().saturating_sub(synced) as usize;
+        let is_declared = is_declared || records.is_empty();
+        let outcome = self.write_out(records.get(safe..).unwrap_or_default(), is_declared);
+        if outcome.is_ok() {
+            self.keep_newest(&records);
+        }
+        let kept = match &outcome {
+            Err(Trouble::Final(_)) => None,
+            outcome => self.remove_old(drop_below, outcome.is_ok()),
+        };
+        let mut io = self.io();
+        let writing = &mut io.writing;
+        writing.drop_below = writing.drop_below.max(kept);
+        match outcome {
+            Ok(()) => self.wrote(writing, &records),
+            Err(Trouble::Passing(error)) => self.waits(writing, records, &error),
+            Err(Trouble::Final(error)) => self.fail(writing, &error.to_string()),
+        }
+        let waits = writing.try_again_at_ms.is_some();
+        let is_done = writing.pending.is_empty() && writing.drop_below.is_none();
+        writing.is_busy = waits || !is_done;
+        let goes_on = writing.is_busy && !waits;
+        drop(io);
+        let written: Arc<dyn Written> = self.clone();
+        self.node.streams.wrote(&written);
+        if goes_on {
+            self.go_on();
+        }
+        self.turn();
+    }
+
+    fn wrote(&self, writing: &mut Writing, records: &[Record]) {
+        writing.pending_bytes -= bytes(records);
+        writing.is_declared |= !records.is_empty();
+        writing.synced += records.len() as u64;
+        if let Some(last) = records.last() {
+            writing.below = last.chunk().header().next_offset();
+            self.committed.store(writing.below, Ordering::Release);
+        }
+        if std::mem::take(&mut writing.is_stalled) {
+            tracing::warn!(area = "storage", "{} can be written to again", self.name);
+        }
+    }
+
+    /// Nothing of it is confirmed, and all of it is written again.
+    fn waits(&self, writing: &mut Writing, mut records: Vec<Record>, error: &StorageError) {
+        records.append(&mut writing.pending);
+        writing.pending = records;
+        writing.try_again_at_ms = Some(self.node.now().0 + TRY_AGAIN_MS);
+        if !std::mem::replace(&mut writing.is_stalled, true) {
+            tracing::error!(
+                area = "storage",
+                "{} cannot be written to: {error}; publishers wait, nothing is lost, and it goes on by itself",
+                self.name
+            );
+        }
+    }
+
+    /// Nothing is written any more.
+    fn fail(&self, writing: &mut Writing, why: &str) {
+        if !writing.is_removed && !writing.has_failed {
+            tracing::error!(
+                area = "storage",
+                "{} cannot be written to any more, until the node is restarted: {why}",
+                self.name
+            );
+        }
+        writing.has_failed = true;
+        writing.pending = Vec::new();
+        writing.pending_bytes = 0;
+        (writing.drop_below, writing.try_again_at_ms) = (None, None);
+    }
+
+    fn write_out(&self, records: &[Record], is_declared: bool) -> Result<(), Trouble> {
+        if !records.is_empty() {
+            let entries: Vec<StreamEntry<'_>> = records.iter().map(entry).collect();
+            let written = self.files.append(&entries).and_then(|()| self.files.sync());
+            written.map_err(|error| match error {
+                StorageError::Misuse { .. } | StorageError::TooLarge { .. } => Trouble::Final(error),
+                error if self.files.has_failed() => Trouble::Final(error),
+                error => Trouble::Passing(error),
+            })?;
+        }
+        if !is_declared {
+            // What is confirmed outlives a crash only if the stream itself does.
+            self.node.log.sync().map_err(Trouble::Final)?;
+        }
+        Ok(())
+    }
+
+    /// Removes old segments, also while there is no room: that makes some. Returns what is to be tried again.
+    fn remove_old(&self, below: Option<u64>, has_room: bool) -> Option<u64> {
+        let below = below?;
+        match self.files.drop_below(below) {
+            // It is tried again with the next ones that go.
+            Err(error) if has_room => {
+                tracing::warn!(area = "storage", "old segments of {} remain: {error}", self.name);
+                None
+            }
+            // Some may have to be written first.
+            _ => Some(below).filter(|_| !has_room),
+        }
+    }
+
+    /// The stream is deleted: so are its files, once that is durable.
+    pub(super) fn remove(self: &Arc<Self>) {
+        self.io().writing.is_removed = true;
+        let log = self.clone();
+        self.node.streams.write(self.id, move || {
+            // A deletion that a crash undoes must not leave an empty stream.
+            let removed = log.node.log.sync().and_then(|()| log.files.remove());
+            log.fail(&mut log.io().writing, "it is deleted");
+            if let Err(error) = removed {
+                tracing::warn!(
+                    area = "storage",
+                    "files of {}, which is deleted, remain until the next start: {error}",
+                    log.name
+                );
+            }
+        });
+    }
+}
+
+impl Written for StreamLog {
+    fn stream(&self) -> model::QueueId {
+        self.id
+    }
+
+    fn rest(&self) {
+        if self.is_busy() {
+            return;
+        }
+        if let Err(error) = self.files.rest() {
+            self.complain(&error);
+        }
+    }
+}
+
+fn bytes(records: &[Record]) -> usize {
+    records.iter().map(|record| record.bytes().len()).sum()
+}

@@ -1,0 +1,147 @@
+//! Streams on disks that are full, damaged or hold what a crash has left.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a client outside of the broker")]
+
+#[path = "support/client.rs"]
+mod client;
+
+use broker::{Broker, DeclareQueue, Event, NextChunk, Options, Stream, StreamStart};
+use client::{CHANNEL, Client};
+use model::chunk::{Chunk, Entry, Header};
+use model::table::Table;
+use std::sync::Arc;
+use storage::faulty::FaultyFs;
+use storage::{LogOptions, System};
+
+fn open(files: &FaultyFs) -> Arc<Broker> {
+    let options = Options {
+        world: System::over(Arc::new(files.clone())),
+        disk_free_limit: 0,
+        log: LogOptions {
+            file_bytes: 256 << 10,
+            make_ahead: false,
+            ..LogOptions::default()
+        },
+        ..Options::new("/data")
+    };
+    Broker::open(options).unwrap()
+}
+
+fn declare(client: &Client, name: &str) {
+    let declare = DeclareQueue {
+        name: name.into(),
+        durable: true,
+        arguments: Table::new().with("x-queue-type", "stream"),
+        ..DeclareQueue::default()
+    };
+    let done = client.session.declare_queue(CHANNEL, declare).unwrap();
+    if let Some(expected) = done.durable {
+        client
+            .wait(|event| matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(()));
+    }
+}
+
+fn stream(client: &Client, name: &str) -> Stream {
+    client.session.stream_to_write(name, CHANNEL).unwrap()
+}
+
+/// Message number `number`, with so many bytes at least.
+fn text(number: u64, bytes: usize) -> String {
+    format!("{number:08} {}", "x".repeat(bytes))
+}
+
+/// Publishes these, each on its own and confirmed before the next one.
+fn publish_one_by_one(client: &Client, name: &str, numbers: std::ops::Range<u64>, bytes: usize) {
+    let mut publisher = stream(client, name).publish(Some(b"me"));
+    for number in numbers {
+        let mut entry = Vec::new();
+        Entry::Message(text(number, bytes).as_bytes()).write(&mut entry);
+        publisher.take(number, None, &entry).unwrap();
+        let flushed = publisher.flush().unwrap();
+        client.wait(|event| match event {
+            Event::Confirm { numbers, .. } if numbers.contains(flushed) => Some(()),
+            Event::Reject { .. } => panic!("{number} was refused"),
+            _ => None,
+        });
+    }
+}
+
+/// The numbers of all messages that can be read, each with its offset.
+fn read_all(client: &Client, name: &str) -> Vec<(u64, u64)> {
+    let (_, mut reader) = stream(client, name).read(StreamStart::First, None);
+    let mut all = Vec::new();
+    loop {
+        let chunk = match reader.read() {
+            NextChunk::Here(chunk) => chunk,
+            NextChunk::AskAgain => continue,
+            NextChunk::Later => return all,
+        };
+        let mut header = Header::read(&chunk.header).unwrap();
+        (header.filter_bytes, header.trailer_bytes) = (0, 0);
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.extend_from_slice(&chunk.entries);
+        let chunk = Chunk::read(&bytes).unwrap();
+        for (offset, entry) in chunk.entries() {
+            let Entry::Message(message) = entry else {
+                panic!("nobody has published a batch");
+            };
+            let number = std::str::from_utf8(&message[..8]).unwrap();
+            all.push((offset, number.parse().unwrap()));
+        }
+    }
+}
+
+/// As [`read_all`] says it if nothing is missing.
+fn dense(of: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+    of.map(|number| (number, number)).collect()
+}
+
+#[test]
+fn a_full_disk_is_waited_for_and_nothing_is_refused_or_lost() {
+    let files = FaultyFs::new();
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    declare(&client, "s");
+    publish_one_by_one(&client, "s", 0..10, 10);
+    // Twice it has no room, for what was reserved is used up by then: with and without a reserve.
+    files.set_full(4);
+    publish_one_by_one(&client, "s", 10..30, 10_000);
+    assert!(!files.is_full());
+    assert_eq!(read_all(&client, "s"), dense(0..30));
+    let after = files.crash(3);
+    drop((client, broker));
+    let broker = open(&after);
+    let client = Client::open(&broker);
+    assert_eq!(read_all(&client, "s"), dense(0..30));
+    publish_one_by_one(&client, "s", 30..40, 10);
+    assert_eq!(read_all(&client, "s"), dense(0..40));
+    broker.close();
+}
+
+#[test]
+fn a_question_is_answered_while_the_disk_is_full() {
+    let files = FaultyFs::new();
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    declare(&client, "s");
+    publish_one_by_one(&client, "s", 1..3, 10);
+    files.set_full(u64::MAX);
+    let mut publisher = stream(&client, "s").publish(Some(b"me"));
+    let mut entry = Vec::new();
+    Entry::Message(&[7; 200_000]).write(&mut entry);
+    publisher.take(3, None, &entry).unwrap();
+    let flushed = publisher.flush().unwrap();
+    // What is known is not safe, so it is not said.
+    let question = stream(&client, "s").sequence(b"me");
+    assert_eq!(client.answer(question), Some(broker::Answer::Empty));
+    let another = stream(&client, "s").sequence(b"me");
+    assert_eq!(client.answer(another), Some(broker::Answer::Empty));
+    files.set_full(0);
+    client.wait(|event| {
+        matches!(event, Event::Confirm { numbers, .. } if numbers.contains(flushed)).then_some(())
+    });
+    let question = stream(&client, "s").sequence(b"me");
+    assert_eq!(client.answer(question), Some(broker::Answer::Number(Some(3))));
+    broker.close();
+}
