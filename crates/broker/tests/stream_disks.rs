@@ -10,13 +10,22 @@ use broker::{Broker, DeclareQueue, Event, NextChunk, Options, Stream, StreamStar
 use client::{CHANNEL, Client};
 use model::chunk::{Chunk, Entry, Header};
 use model::table::Table;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::faulty::FaultyFs;
-use storage::{LogOptions, System};
+use storage::{FileSystem, LogOptions, System};
 
 fn open(files: &FaultyFs) -> Arc<Broker> {
-    let options = Options {
-        world: System::over(Arc::new(files.clone())),
+    open_on(Arc::new(files.clone()))
+}
+
+fn open_on(files: Arc<dyn FileSystem>) -> Arc<Broker> {
+    Broker::open(options(files)).unwrap()
+}
+
+fn options(files: Arc<dyn FileSystem>) -> Options {
+    Options {
+        world: System::over(files),
         disk_free_limit: 0,
         log: LogOptions {
             file_bytes: 256 << 10,
@@ -24,8 +33,7 @@ fn open(files: &FaultyFs) -> Arc<Broker> {
             ..LogOptions::default()
         },
         ..Options::new("/data")
-    };
-    Broker::open(options).unwrap()
+    }
 }
 
 fn declare(client: &Client, name: &str) {
@@ -144,4 +152,60 @@ fn a_question_is_answered_while_the_disk_is_full() {
     let question = stream(&client, "s").sequence(b"me");
     assert_eq!(client.answer(question), Some(broker::Answer::Number(Some(3))));
     broker.close();
+}
+
+/// The files of the first stream that was declared.
+fn chunks(files: &FaultyFs) -> Vec<PathBuf> {
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|it| it == "chunks");
+    files.files().into_iter().filter(is_one).collect()
+}
+
+/// Where in a file these bytes are.
+fn place_of(files: &FaultyFs, path: &Path, bytes: &[u8]) -> usize {
+    let all = files.bytes(path).unwrap();
+    all.windows(bytes.len()).position(|it| it == bytes).unwrap()
+}
+
+#[test]
+fn what_is_damaged_is_passed_over_and_its_offsets_are_not_given_out_again() {
+    let files = FaultyFs::new();
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    declare(&client, "s");
+    publish_one_by_one(&client, "s", 0..10, 50);
+    client.session.close();
+    broker.close();
+    drop((client, broker));
+    let path = chunks(&files).remove(0);
+    // The body of 3, the head of 6's frame, and the last one as a whole.
+    let bodies = [3, 6, 9].map(|number| place_of(&files, &path, text(number, 50).as_bytes()));
+    let heads = files.bytes(&path).unwrap();
+    let head = heads[..bodies[1]]
+        .windows(4)
+        .rposition(|it| it == b"LVF\x01")
+        .unwrap();
+    for whole in [false, true] {
+        let files = files.copy();
+        files.corrupt(&path, |bytes| {
+            bytes[bodies[0]] ^= 1;
+            bytes[head + 5] ^= 1;
+            if whole {
+                bytes.truncate(bodies[2] - 60);
+            }
+        });
+        let broker = open(&files);
+        let client = Client::open(&broker);
+        let end = if whole { 9 } else { 10 };
+        let is_left = |(offset, _): &(u64, u64)| ![3, 6].contains(offset) && *offset < end;
+        let mut expected: Vec<_> = dense(0..10).into_iter().filter(is_left).collect();
+        assert_eq!(read_all(&client, "s"), expected);
+        publish_one_by_one(&client, "s", 10..12, 50);
+        expected.extend(dense(10..12));
+        assert_eq!(read_all(&client, "s"), expected);
+        broker.close();
+        drop((client, broker));
+        let broker = open(&files);
+        assert_eq!(read_all(&Client::open(&broker), "s"), expected);
+        broker.close();
+    }
 }

@@ -59,6 +59,13 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// So many in one way, and none in others.
+    pub fn of(loss: Loss, count: u64) -> Self {
+        let mut losses = Self::default();
+        losses.add(loss, count);
+        losses
+    }
+
     pub(crate) fn add(&mut self, loss: Loss, count: u64) {
         if let Some(at) = Loss::ALL.iter().position(|known| *known == loss) {
             self.numbers[at] += count;

@@ -37,7 +37,9 @@ pub use log::{
     set_journals_aside,
 };
 pub use segments::{Entry, Place, SegmentOptions, Segments};
-pub use streams::{FrameHead, Page, StreamCursor, StreamEntry, StreamFiles, StreamSegment};
+pub use streams::{
+    FrameHead, Page, StreamCursor, StreamDamage, StreamEntry, StreamFiles, StreamSegment, TornEnd,
+};
 
 pub use system::System;
 pub use world::{Step, Task, Thread, World};

@@ -6,6 +6,7 @@
 //! nothing for what is in it. Reading order: `frame` (an entry on disk), `part` (a file, its index, walking it), `recovery`,
 //! `writer`, this file (writing, and which files there are), `reading`.
 
+mod damage;
 mod frame;
 mod part;
 mod reading;
@@ -14,6 +15,7 @@ mod recovery;
 mod tests;
 mod writer;
 
+pub use damage::{StreamDamage, TornEnd};
 pub use frame::FrameHead;
 pub use reading::{Page, StreamCursor};
 
@@ -21,6 +23,7 @@ use crate::error::{StorageError, is_full};
 use crate::file_system::{Access, File, FileSystem, create_dir_durably, write_all_at};
 use frame::ENTRY_MOST;
 use part::{HEADER, Part, ROW_EVERY, Row, write_row};
+use recovery::Found;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use writer::{Open, Writer};
@@ -76,16 +79,20 @@ pub struct StreamFiles {
     /// In order. The last one is written to.
     parts: RwLock<Vec<Arc<Part>>>,
     writer: Mutex<Writer>,
+    /// At the start.
+    found: Found,
 }
 
 impl StreamFiles {
     /// Opens the stream's directory, made if needed. `owner` is the stream's number: files of another one are not believed.
     ///
     /// # Errors
-    /// The file system has one, what was synced does not read as it was written, or a newer version has written it.
+    /// The file system has one, nothing says how far what was synced goes that does not read as it was written, or a newer version
+    /// has written it.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, owner: u64) -> Result<Self, StorageError> {
         create_dir_durably(fs.as_ref(), dir)?;
-        let parts = recovery::parts(fs.as_ref(), dir, owner)?;
+        let mut found = Found::default();
+        let parts = recovery::parts(fs.as_ref(), dir, owner, &mut found)?;
         let writer = Writer::new(parts.last());
         Ok(Self {
             fs,
@@ -93,7 +100,19 @@ impl StreamFiles {
             owner,
             parts: RwLock::new(parts.into_iter().map(Arc::new).collect()),
             writer: Mutex::new(writer),
+            found,
         })
+    }
+
+    /// What was found to be damaged in the newest file when it was opened. Nothing of it is ever read, its numbers are not given
+    /// out again, and what comes behind is there. Damage in other files is found by [`skip`](Self::skip).
+    pub fn damage(&self) -> &[StreamDamage] {
+        &self.found.damage
+    }
+
+    /// The end that was cut off when it was opened, because a crash had torn it.
+    pub fn torn(&self) -> Option<&TornEnd> {
+        self.found.torn.as_ref()
     }
 
     fn parts(&self) -> Vec<Arc<Part>> {
@@ -296,6 +315,7 @@ impl StreamFiles {
         if let Some(index) = &open.index {
             // Rows behind these belong to nothing. That fails without harm.
             let _ = index.set_len(part.rows() * part::ROW_BYTES);
+            let _ = part.write_mark(index.as_ref(), part.extent());
             let _ = index.sync_data();
         }
         writer.safe = writer.mark(part);
@@ -330,6 +350,10 @@ impl StreamFiles {
             && mark.entries >= writer.safe.entries
         {
             writer.safe = mark;
+            if let Some(index) = writer.open.as_ref().and_then(|open| open.index.as_ref()) {
+                // Without it, only frames that come later say so.
+                let _ = part.write_mark(index.as_ref(), mark.extent);
+            }
         }
         outcome
     }

@@ -2,8 +2,10 @@
 //!
 //! A file is named by the first number that is in it. It begins with [`HEADER`] bytes that say whose it is; frames follow. Beside
 //! it stands the index: a row every 256 KiB (first number, time, position; 24 bytes). The index is never synced by itself and
-//! may be torn: what it says is believed once the frame is there.
+//! may be torn: what it says is believed once the frame is there. Behind the last row a mark says how far the file was synced last:
+//! the number that comes next, a checksum in place of the time, and the position.
 
+use super::damage::StreamDamage;
 use super::frame::{ENTRY_MOST, FrameHead, HEAD};
 use crate::error::StorageError;
 use crate::file_system::{Access, File, FileSystem, read_full_at};
@@ -24,6 +26,12 @@ const ROW: usize = 24;
 pub(super) const ROW_BYTES: u64 = ROW as u64;
 /// Frames are walked by reads of so many bytes.
 const WINDOW: usize = 64 << 10;
+/// The upper half of a mark's time, which no time has.
+const MARK: u64 = 0xffff_ffff << 32;
+/// So many numbers a byte may have at most: batches are compressed.
+const NUMBERS_IN_A_BYTE: u64 = 1 << 16;
+/// A mark is looked for in so many rows from the end on: behind it there are only rows of what was taken back.
+const MARK_IN: u64 = 64;
 
 /// A file of a stream. What it says of itself is published after each write, for readers on other threads.
 #[derive(Debug)]
@@ -187,25 +195,33 @@ impl Part {
         Ok(None)
     }
 
-    /// The first row behind this position whose frame is there.
-    pub(super) fn row_behind(
-        &self,
-        fs: &dyn FileSystem,
-        file: &dyn File,
-        position: u64,
-    ) -> Result<Option<Row>, StorageError> {
-        let Ok(index) = fs.open(&self.index_path(), Access::Read) else {
-            return Ok(None);
+    /// Says that what is below this extent's end is synced.
+    pub(super) fn write_mark(&self, index: &dyn File, extent: Extent) -> std::io::Result<()> {
+        let row = Row {
+            number: extent.next,
+            time_ms: self.mark_of(extent.next, extent.end),
+            position: extent.end,
         };
-        for at in 0..self.rows() {
-            if let Some(row) = row_at(index.as_ref(), at).filter(|row| row.position > position)
-                && let Some(head) = self.head_at(file, row.position)?
-                && head.first == row.number
-            {
-                return Ok(Some(row));
-            }
+        write_row(index, self.rows(), row)
+    }
+
+    fn mark_of(&self, next: u64, end: u64) -> u64 {
+        let mut hasher = crc32fast::Hasher::new();
+        for number in [self.owner, self.first, next, end] {
+            hasher.update(&number.to_le_bytes());
         }
-        Ok(None)
+        MARK | u64::from(hasher.finalize())
+    }
+
+    /// Up to which byte the file was synced when the last mark was written, and the number that came next. A mark that did not
+    /// reach the disk leaves an older one, or none.
+    pub(super) fn marked(&self, fs: &dyn FileSystem) -> Option<(u64, u64)> {
+        let index = fs.open(&self.index_path(), Access::Read).ok()?;
+        let rows = index.len().ok()? / ROW as u64;
+        let last = (rows.saturating_sub(MARK_IN)..rows).rev();
+        let rows = last.filter_map(|at| row_at(index.as_ref(), at));
+        let marks = rows.filter(|row| row.time_ms == self.mark_of(row.number, row.position));
+        marks.map(|row| (row.position, row.number)).max()
     }
 
     /// Walks frames from this position on, where one begins, until `end`, the first one that is none, or `visit` says that it is
@@ -240,6 +256,118 @@ impl Part {
             position = next;
         }
         Ok(position)
+    }
+
+    /// Walks frames as [`walk`](Self::walk) does, the first of which has this number, and passes over what is damaged: `gap` is
+    /// told. Returns where it ended: before `end` only if `visit` said so, or nothing that can be read comes behind.
+    pub(super) fn walk_past(
+        &self,
+        file: &dyn File,
+        (mut position, mut next): (u64, u64),
+        end: u64,
+        whole: bool,
+        mut visit: impl FnMut(u64, &FrameHead) -> bool,
+        mut gap: impl FnMut(&StreamDamage),
+    ) -> Result<u64, StorageError> {
+        loop {
+            let mut is_enough = false;
+            position = self.walk(file, position, end, whole, |at, head| {
+                is_enough = !visit(at, head);
+                if !is_enough {
+                    next = head.next();
+                }
+                !is_enough
+            })?;
+            if is_enough || position >= end {
+                return Ok(position);
+            }
+            let Some(damage) = self.damage_at(file, position, next, end)? else {
+                return Ok(position);
+            };
+            gap(&damage);
+            (position, next) = (damage.end(), damage.next);
+        }
+    }
+
+    /// This frame's bytes are damaged.
+    pub(super) fn damage_of(&self, position: u64, head: &FrameHead) -> StreamDamage {
+        StreamDamage {
+            file: self.path.clone(),
+            offset: position,
+            bytes: head.frame_bytes(),
+            first: head.first,
+            next: head.next(),
+        }
+    }
+
+    /// What is damaged from this position on, where the frame of this number should be: until the next one that can be read and
+    /// ends at `end` or before. `None` if there is none.
+    pub(super) fn damage_at(
+        &self,
+        file: &dyn File,
+        position: u64,
+        number: u64,
+        end: u64,
+    ) -> Result<Option<StreamDamage>, StorageError> {
+        if let Some(head) = self.head_at(file, position)?
+            && head.first >= number
+            && position + head.frame_bytes() <= end
+        {
+            return Ok(Some(self.damage_of(position, &head)));
+        }
+        let behind = self.frame_behind(file, position + 1, end, number)?;
+        Ok(behind.map(|(to, head)| StreamDamage {
+            file: self.path.clone(),
+            offset: position,
+            bytes: to - position,
+            first: number,
+            next: head.first,
+        }))
+    }
+
+    /// The first whole frame from this position on, wherever in a frame that is, which ends at `end` or before and has this number
+    /// or a later one.
+    fn frame_behind(
+        &self,
+        file: &dyn File,
+        from: u64,
+        end: u64,
+        number: u64,
+    ) -> Result<Option<(u64, FrameHead)>, StorageError> {
+        let (mut window, mut bodies) = (Window::default(), Window::default());
+        let mut start = from;
+        loop {
+            let length = end.saturating_sub(start).min(WINDOW as u64) as usize;
+            let bytes = window.get(self, file, start, length)?;
+            if bytes.len() < HEAD {
+                return Ok(None);
+            }
+            // Room that was only reserved is passed over quickly.
+            let starts = if bytes.iter().all(|byte| *byte == 0) {
+                0
+            } else {
+                bytes.len() - HEAD + 1
+            };
+            for at in 0..starts {
+                let position = start + at as u64;
+                let Some(head) = FrameHead::decode(&bytes[at..], self.owner, position) else {
+                    continue;
+                };
+                // Somebody may have published what looks like a frame: it cannot claim more than has room there.
+                let room = (position - from + 1).saturating_mul(NUMBERS_IN_A_BYTE);
+                let is_possible = head.first.checked_sub(number).is_some_and(|more| more <= room)
+                    && head.synced <= position
+                    && head.length as usize <= ENTRY_MOST
+                    && position + head.frame_bytes() <= end;
+                if is_possible {
+                    let frame = bodies.get(self, file, position, head.frame_bytes() as usize)?;
+                    if frame.len() >= HEAD && head.fits(&frame[HEAD..]) {
+                        return Ok(Some((position, head)));
+                    }
+                }
+            }
+            start += (bytes.len() - HEAD + 1) as u64;
+        }
     }
 }
 

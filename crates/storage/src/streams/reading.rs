@@ -1,6 +1,7 @@
 //! Finding and reading entries. Takes no lock that appends hold for longer than a moment.
 
 use super::StreamFiles;
+use super::damage::StreamDamage;
 use super::frame::{FrameHead, HEAD};
 use super::part::{HEADER, Part, Row};
 use crate::error::StorageError;
@@ -75,18 +76,23 @@ impl StreamFiles {
     }
 
     /// Walks the newest file: its entries' heads, with the bytes of those that track something and of the last one. `None` of
-    /// another one means that its bytes were not read.
+    /// another one means that its bytes were not read, or are damaged. Returns those that are, and are not among
+    /// [`damage`](Self::damage): what they track is lost.
     ///
     /// # Errors
-    /// It can't be read, or what was synced does not read as it was written.
-    pub fn walk_newest(&self, mut visit: impl FnMut(&FrameHead, Option<&[u8]>)) -> Result<(), StorageError> {
+    /// It can't be read.
+    pub fn walk_newest(
+        &self,
+        mut visit: impl FnMut(&FrameHead, Option<&[u8]>),
+    ) -> Result<Vec<StreamDamage>, StorageError> {
+        let mut damage = Vec::new();
         let Some(part) = self.parts().pop() else {
-            return Ok(());
+            return Ok(damage);
         };
         let file = part.open(self.fs.as_ref(), Access::Read)?;
         let end = part.extent().end;
-        let mut failed = None;
-        let reached = part.walk(file.as_ref(), HEADER as u64, end, false, |position, head| {
+        let (mut failed, mut bodies) = (None, Vec::new());
+        let each = |position: u64, head: &FrameHead| {
             let is_last = position + head.frame_bytes() == end;
             if !is_last && !head.tracks {
                 visit(head, None);
@@ -99,16 +105,21 @@ impl StreamFiles {
             );
             match read {
                 Ok(_) if head.fits(&bytes) => visit(head, Some(&bytes)),
-                Ok(_) => failed = Some(part.damaged(position, "an entry does not match its checksum")),
+                Ok(_) => {
+                    bodies.push(part.damage_of(position, head));
+                    visit(head, None);
+                }
                 Err(error) => failed = Some(error),
             }
             failed.is_none()
-        })?;
-        match failed {
-            Some(error) => Err(error),
-            None if reached != end => Err(part.damaged(reached, "there is no entry")),
-            None => Ok(()),
-        }
+        };
+        let start = (HEADER as u64, part.first);
+        let gap = |it: &StreamDamage| damage.push(it.clone());
+        part.walk_past(file.as_ref(), start, end, false, each, gap)?;
+        damage.append(&mut bodies);
+        damage.sort();
+        damage.retain(|it| !self.damage().contains(it));
+        failed.map_or(Ok(damage), Err)
     }
 
     /// Where the entry with this number begins, or the first later one. `None` if nothing is there at all; at the end if the
@@ -169,18 +180,26 @@ impl StreamFiles {
         let extent = part.extent();
         let is_before = |row: &Row| row.position < extent.end && is_before(row);
         let row = part.row_before(self.fs.as_ref(), file.as_ref(), part.rows(), is_before)?;
-        let from = row.map_or(HEADER as u64, |(_, row, _)| row.position);
-        let mut found = None;
-        let end = part.walk(file.as_ref(), from, extent.end, false, |position, head| {
+        let start = row.map_or((HEADER as u64, part.first), |(_, row, _)| {
+            (row.position, row.number)
+        });
+        let (mut found, mut next) = (None, start.1);
+        let visit = |position: u64, head: &FrameHead| {
             if is_it(head) {
                 found = Some((position, head.first));
+            } else {
+                next = head.next();
             }
             found.is_none()
-        })?;
-        if found.is_none() && end != extent.end {
-            return Err(part.damaged(end, "there is no entry"));
-        }
-        let (position, next) = found.unwrap_or((extent.end, extent.next));
+        };
+        let end = part.walk_past(file.as_ref(), start, extent.end, false, visit, |_| {})?;
+        // What is damaged up to the end is for whoever reads there.
+        let rest = if end < extent.end {
+            (end, next)
+        } else {
+            (extent.end, extent.next)
+        };
+        let (position, next) = found.unwrap_or(rest);
         Ok(StreamCursor {
             part: part.clone(),
             file,
@@ -266,25 +285,25 @@ impl StreamFiles {
         Ok(true)
     }
 
-    /// Passes over an entry that does not read as it was written. Where its head is damaged, too, all up to the next row of the
-    /// index is passed over, or the rest of the file.
+    /// Passes over what does not read as it was written, up to the next entry that does, or the rest of the file. Returns what it
+    /// was.
     ///
     /// # Errors
     /// A file can't be read.
-    pub fn skip(&self, cursor: &mut StreamCursor) -> Result<(), StorageError> {
+    pub fn skip(&self, cursor: &mut StreamCursor) -> Result<StreamDamage, StorageError> {
         let (part, at) = (cursor.part.clone(), cursor.position);
         let extent = part.extent();
-        if let Some(head) = part.head_at(cursor.file.as_ref(), at)?
-            && at + head.frame_bytes() <= extent.end
-        {
-            (cursor.position, cursor.next) = (at + head.frame_bytes(), head.next());
-            return Ok(());
-        }
-        let row = part.row_behind(self.fs.as_ref(), cursor.file.as_ref(), at)?;
-        (cursor.position, cursor.next) = match row {
-            Some(row) if row.position < extent.end => (row.position, row.number),
-            _ => (extent.end, extent.next),
-        };
-        Ok(())
+        let first = cursor.next.min(extent.next);
+        let damage = part.damage_at(cursor.file.as_ref(), at, first, extent.end)?;
+        let damage = damage.unwrap_or_else(|| StreamDamage {
+            file: part.path.clone(),
+            offset: at,
+            bytes: extent.end.saturating_sub(at),
+            first,
+            next: extent.next,
+        });
+        cursor.position = damage.end();
+        cursor.next = cursor.next.max(damage.next);
+        Ok(damage)
     }
 }

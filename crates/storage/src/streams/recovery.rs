@@ -1,19 +1,34 @@
 //! What is there after a start: which files, and where the last one ends.
 
+use super::damage::{StreamDamage, TornEnd};
 use super::frame::FrameHead;
 use super::part::{Extent, HEADER, Part, rows_in};
 use crate::error::StorageError;
 use crate::file_system::{Access, File, FileSystem, read_full_at, write_all_at};
 use std::path::Path;
 
+/// What a start has found out.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// What is damaged in the newest file. What is in others is found when it is read.
+    pub(super) damage: Vec<StreamDamage>,
+    /// A torn end that was cut off.
+    pub(super) torn: Option<TornEnd>,
+}
+
 /// The parts of a stream, in order, each with what it has. The last one is cut where it is torn.
-pub(super) fn parts(fs: &dyn FileSystem, dir: &Path, owner: u64) -> Result<Vec<Part>, StorageError> {
+pub(super) fn parts(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    owner: u64,
+    found: &mut Found,
+) -> Result<Vec<Part>, StorageError> {
     let names = fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))?;
     let firsts = names.iter().filter_map(|name| Part::first_of(name));
     let mut parts: Vec<Part> = firsts.map(|first| Part::new(dir, owner, first)).collect();
     // A file whose beginning was not synced: nothing in it was promised. It was made once the one before was synced.
     while let Some(last) = parts.pop() {
-        if newest(fs, &last)? {
+        if newest(fs, &last, found)? {
             parts.push(last);
             break;
         }
@@ -53,47 +68,55 @@ pub(super) fn remove(fs: &dyn FileSystem, part: &Part) -> Result<(), StorageErro
 }
 
 /// Finds out where the newest part ends. False if there is nothing in it.
-fn newest(fs: &dyn FileSystem, part: &Part) -> Result<bool, StorageError> {
+fn newest(fs: &dyn FileSystem, part: &Part, found: &mut Found) -> Result<bool, StorageError> {
     let file = part.open(fs, Access::Write)?;
-    let has_header = part.has_header(file.as_ref())?;
+    part.has_header(file.as_ref())?;
     let length = part.io("ask the length of", file.len())?;
     let row = part.row_before(fs, file.as_ref(), rows_in(fs, part), |row| {
         (HEADER as u64..length).contains(&row.position)
     })?;
-    if !has_header && row.is_none() {
-        return Ok(false);
-    }
     let rows = row.map_or(0, |(at, _, _)| at + 1);
-    // What was synced when that frame was written is as it was. How far that goes in numbers is seen by the frames before it.
-    let trusted = row.map_or(HEADER as u64, |(_, row, head)| {
+    // What was synced when that frame was written is as it was, but for damage. How far that goes in numbers is seen by the
+    // frames before it.
+    let vouched = row.map_or(HEADER as u64, |(_, row, head)| {
         head.synced.clamp(HEADER as u64, row.position)
     });
+    let marked = part.marked(fs);
+    let trusted = marked.map_or(vouched, |(position, _)| position.max(vouched));
     let before = part.row_before(fs, file.as_ref(), rows, |row| row.position < trusted)?;
-    let from = before.map_or(HEADER as u64, |(_, row, _)| row.position);
-    let mut extent = Extent {
-        end: from,
-        next: before.map_or(part.first, |(_, row, _)| row.number),
-        last_ms: 0,
+    let mut walk = Walk {
+        part,
+        file: file.as_ref(),
+        length,
+        extent: Extent {
+            end: before.map_or(HEADER as u64, |(_, row, _)| row.position),
+            next: before.map_or(part.first, |(_, row, _)| row.number),
+            last_ms: 0,
+        },
+        synced: trusted,
+        damage: Vec::new(),
     };
-    let mut synced = trusted;
-    let mut follows = |position: u64, head: &FrameHead| {
-        let follows = head.first == extent.next;
-        if follows {
-            (extent.next, extent.last_ms) = (head.next(), head.time_ms);
-            synced = synced.max(head.synced.min(position));
-        }
-        follows
-    };
-    let reached = part.walk(file.as_ref(), from, trusted, false, &mut follows)?;
-    if reached != trusted {
-        return Err(part.damaged(reached, "what was synced does not read as it was written"));
-    }
-    let end = part.walk(file.as_ref(), trusted, length, true, follows)?;
-    extent.end = end;
+    walk.past(trusted, marked, false)?;
+    let is_torn = walk.tail()?;
+    let Walk {
+        extent,
+        synced,
+        damage,
+        ..
+    } = walk;
+    let end = extent.end;
     if end == HEADER as u64 {
         return Ok(false);
     }
-    cut(part, file.as_ref(), end, length)?;
+    found.damage = damage;
+    if is_torn {
+        // What is left of torn frames could look like whole ones once others stand in front of them.
+        part.io("cut", file.set_len(end))?;
+        found.torn = Some(TornEnd {
+            file: part.path.clone(),
+            offset: end,
+        });
+    }
     part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
     write_again(part, file.as_ref(), synced, end)?;
     part.io("sync", file.sync_data())?;
@@ -102,6 +125,93 @@ fn newest(fs: &dyn FileSystem, part: &Part) -> Result<bool, StorageError> {
     let kept = part.row_before(fs, file.as_ref(), rows, |row| row.position < end)?;
     part.set_rows(kept.map_or(0, |(at, _, _)| at + 1));
     Ok(true)
+}
+
+/// Walking the newest file. What does not read as it was written is damage if it was safe, and is passed over; otherwise it is what
+/// a crash has left of a write, and the file ends there. It was safe if a frame behind it says so, or a mark. That whole
+/// frames come behind it says nothing: those of one write reach the disk in any order, and none of them was confirmed.
+struct Walk<'a> {
+    part: &'a Part,
+    file: &'a dyn File,
+    length: u64,
+    /// What is in the file up to where it was walked.
+    extent: Extent,
+    /// What is below was synced.
+    synced: u64,
+    damage: Vec<StreamDamage>,
+}
+
+impl Walk<'_> {
+    /// Goes on until `end`, or the first frame that is none or does not follow. With `whole` also the bytes are checked.
+    fn frames(&mut self, end: u64, whole: bool) -> Result<(), StorageError> {
+        let (extent, synced) = (&mut self.extent, &mut self.synced);
+        let visit = |position: u64, head: &FrameHead| {
+            let follows = head.first == extent.next;
+            if follows {
+                (extent.next, extent.last_ms) = (head.next(), head.time_ms);
+                *synced = (*synced).max(head.synced.min(position));
+            }
+            follows
+        };
+        let from = extent.end;
+        let end = self.part.walk(self.file, from, end, whole, visit)?;
+        self.extent.end = end;
+        Ok(())
+    }
+
+    /// Goes on until `trusted`, up to which all was safe, past what is damaged.
+    fn past(&mut self, trusted: u64, marked: Option<(u64, u64)>, whole: bool) -> Result<(), StorageError> {
+        loop {
+            self.frames(trusted, whole)?;
+            let (at, next) = (self.extent.end, self.extent.next);
+            if at >= trusted {
+                return Ok(());
+            }
+            let damage = self.part.damage_at(self.file, at, next, self.length)?;
+            let damage = match (damage, marked) {
+                (Some(damage), Some((position, _))) if position == trusted && damage.end() > trusted => None,
+                (damage, _) => damage,
+            };
+            let damage = match (damage, marked) {
+                (Some(damage), _) => damage,
+                (None, Some((position, number))) if position == trusted && number >= next => StreamDamage {
+                    file: self.part.path.clone(),
+                    offset: at,
+                    bytes: position - at,
+                    first: next,
+                    next: number,
+                },
+                _ => {
+                    let what = "what was synced does not read as it was written";
+                    return Err(self.part.damaged(at, what));
+                }
+            };
+            (self.extent.end, self.extent.next) = (damage.end(), damage.next);
+            self.damage.push(damage);
+        }
+    }
+
+    /// Goes on behind what was known to be safe, until what is torn. True if there is such.
+    fn tail(&mut self) -> Result<bool, StorageError> {
+        loop {
+            self.frames(self.length, true)?;
+            if !is_anything_behind(self.part, self.file, self.extent.end, self.length)? {
+                return Ok(false);
+            }
+            // What is found behind may say that what is damaged here was safe.
+            let (at, mut vouched) = ((self.extent.end, self.extent.next), 0);
+            let visit = |position: u64, head: &FrameHead| {
+                vouched = vouched.max(head.synced.min(position));
+                true
+            };
+            self.part
+                .walk_past(self.file, at, self.length, true, visit, |_| {})?;
+            if vouched <= at.0 {
+                return Ok(true);
+            }
+            self.past(vouched, None, true)?;
+        }
+    }
 }
 
 /// After a kill the last frames may be in the page cache only, and publishers will be told that they are there. Where a sync has
@@ -121,10 +231,13 @@ fn write_again(part: &Part, file: &dyn File, from: u64, end: u64) -> Result<(), 
     Ok(())
 }
 
-/// Behind the last frame there shall be nothing: what is left of torn ones could look like whole ones once others stand in front
-/// of them. Room that was only reserved is left. The caller syncs.
-fn cut(part: &Part, file: &dyn File, end: u64, length: u64) -> Result<(), StorageError> {
-    let mut position = end;
+/// True if there is something from this position on, other than room that was only reserved.
+fn is_anything_behind(
+    part: &Part,
+    file: &dyn File,
+    mut position: u64,
+    length: u64,
+) -> Result<bool, StorageError> {
     let mut bytes = vec![0; 64 << 10];
     while position < length {
         let read = part.io("read", read_full_at(file, &mut bytes, position))?;
@@ -132,11 +245,11 @@ fn cut(part: &Part, file: &dyn File, end: u64, length: u64) -> Result<(), Storag
             break;
         }
         if bytes[..read].iter().any(|byte| *byte != 0) {
-            return part.io("cut", file.set_len(end));
+            return Ok(true);
         }
         position += read as u64;
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Finds out what a part has that is written no more, and was synced before the next one was made.

@@ -15,7 +15,8 @@ use queue::stream::{
     StreamSettings,
 };
 use queue::{
-    Answer, ConsumerSettings, Effect, Glance, HandOver, Inspect, Losses, Origin, OwnConsumer, Request, Status,
+    Answer, ConsumerSettings, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, Origin,
+    OwnConsumer, Request, Status,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -521,7 +522,7 @@ impl QueueHost for StreamHost {
         };
         Turned {
             status,
-            lost: 0,
+            lost: self.lost(),
             wakes_at_ms: self.machine.wakes_at_ms().min(tries_at_ms),
         }
     }
@@ -559,11 +560,11 @@ impl QueueHost for StreamHost {
 
 impl Inspect for StreamHost {
     fn losses(&self) -> Losses {
-        Losses::default()
+        Losses::of(Loss::Dropped(DropReason::Unreadable), self.lost())
     }
 
     fn lost(&self) -> u64 {
-        0
+        self.log.as_ref().map_or(0, |log| log.lost())
     }
 
     fn is_sorted(&self) -> bool {

@@ -8,10 +8,10 @@ use model::QueueId;
 use model::chunk::{ChunkKind, HEADER_BYTES, Header};
 use queue::Request;
 use queue::stream::{Record, Start};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use storage::{Page, StorageError, StreamCursor, StreamEntry, StreamFiles};
+use storage::{Page, StorageError, StreamCursor, StreamDamage, StreamEntry, StreamFiles, TornEnd};
 
 /// The newest chunks that readers have not taken are kept in memory up to so many bytes, so that they need no file.
 const TAIL_BYTES: usize = 2 << 20;
@@ -35,6 +35,10 @@ pub struct StreamLog {
     readers: AtomicUsize,
     tail: Mutex<Tail>,
     io: Mutex<Io>,
+    /// What is damaged, as far as it was come upon.
+    damage: Mutex<BTreeSet<StreamDamage>>,
+    /// So many messages are in it.
+    lost: AtomicU64,
 }
 
 /// The newest chunks, in order.
@@ -86,7 +90,46 @@ impl StreamLog {
                 writing: Writing::new(next),
                 loaded: Vec::new(),
             }),
+            damage: Mutex::default(),
+            lost: AtomicU64::new(0),
         })
+    }
+
+    /// This cannot be read any more: it is told once, and never delivered.
+    pub(super) fn is_damaged(&self, damage: &StreamDamage) {
+        let mut known = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.insert(damage.clone()) {
+            return;
+        }
+        let count = damage.count();
+        self.lost.fetch_add(count, Ordering::Relaxed);
+        tracing::error!(
+            area = "storage",
+            "{}: {damage}: {} from offset {} on lost, and what is tracked with that; it is left as it is and passed over, and all \
+             else is kept",
+            self.name,
+            match count {
+                1 => "1 message is".to_owned(),
+                count => format!("{count} messages are"),
+            },
+            damage.first
+        );
+    }
+
+    /// What a crash has left of a write was cut off.
+    pub(super) fn is_torn(&self, torn: &TornEnd) {
+        tracing::info!(
+            area = "storage",
+            "{}: {} ends at byte {} in a write that a crash interrupted; nothing in it was confirmed",
+            self.name,
+            torn.file.display(),
+            torn.offset
+        );
+    }
+
+    /// So many messages are known to be lost because files are damaged.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// This queue is turned when something was written or read. Once.
@@ -208,34 +251,21 @@ impl StreamLog {
         below: u64,
     ) -> Result<VecDeque<Bytes>, StorageError> {
         if cursor.as_ref().is_none_or(|cursor| cursor.next() != offset) {
-            *cursor = match self.files.find(offset) {
-                // It is found by walking, then, past what is damaged.
-                Err(StorageError::Corrupt { .. }) => self.start_of_segment(offset)?,
-                found => found?,
-            };
+            *cursor = self.files.find(offset)?;
         }
         let Some(cursor) = cursor else {
             return Ok(VecDeque::new());
         };
         loop {
             match self.files.read(cursor, below, PAGE_BYTES) {
-                Err(error @ StorageError::Corrupt { .. }) => {
-                    self.complain(&error);
-                    self.files.skip(cursor)?;
+                Err(StorageError::Corrupt { .. }) => {
+                    let damage = self.files.skip(cursor)?;
+                    self.is_damaged(&damage);
                 }
                 Ok(page) if page.is_empty() || cursor.next() > offset => return Ok(chunks(page)),
                 Ok(_) => {}
                 Err(error) => return Err(error),
             }
-        }
-    }
-
-    fn start_of_segment(&self, offset: u64) -> Result<Option<StreamCursor>, StorageError> {
-        let segments = self.files.segments();
-        let at = segments.partition_point(|segment| segment.first <= offset).max(1) - 1;
-        match segments.get(at) {
-            Some(segment) => self.files.segment_start(segment.first),
-            None => Ok(None),
         }
     }
 

@@ -9,8 +9,10 @@ use storage::StorageError;
 
 /// Makes the machine.
 ///
+/// What is damaged is passed over and told; so is what it tracked.
+///
 /// # Errors
-/// The newest file cannot be read, or what was synced is damaged.
+/// The newest file cannot be read.
 pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>, StorageError> {
     let segments = log.files().segments();
     let Some((newest, closed)) = segments.split_last() else {
@@ -24,13 +26,27 @@ pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>
     });
     let mut machine = Stream::of_segments(settings, closed, newest.first);
     let mut outcome = Outcome::default();
-    log.files().walk_newest(|head, bytes| {
+    let files = log.files();
+    if let Some(torn) = files.torn() {
+        log.is_torn(torn);
+    }
+    files.damage().iter().for_each(|it| log.is_damaged(it));
+    let damaged = files.walk_newest(|head, bytes| {
+        if head.first > machine.status().next_offset {
+            // What is missing was given out.
+            machine.pass_over(head.first, 0, Timestamp(head.time_ms));
+        }
         let record = bytes.and_then(|bytes| Record::new(bytes.to_vec()));
         match record {
             Some(record) => machine.apply(0, record, &mut outcome),
             None => machine.pass_over(head.next(), head.length.into(), Timestamp(head.time_ms)),
         }
     })?;
+    damaged.iter().for_each(|it| log.is_damaged(it));
+    let (_, next) = files.bounds();
+    if next > machine.status().next_offset {
+        machine.pass_over(next, 0, Timestamp(0));
+    }
     machine.recovered(false);
     Ok(machine)
 }
