@@ -209,3 +209,71 @@ fn what_is_damaged_is_passed_over_and_its_offsets_are_not_given_out_again() {
         broker.close();
     }
 }
+
+#[test]
+fn what_an_interrupted_deletion_left_goes_and_nobody_adopts_it() {
+    let files = FaultyFs::new();
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    for name in ["gone", "stays"] {
+        declare(&client, name);
+        publish_one_by_one(&client, name, 0..3, 10);
+    }
+    let left = chunks(&files).remove(0);
+    let bytes = files.bytes(&left).unwrap();
+    client.delete("gone", false, false);
+    broker.close();
+    drop((client, broker));
+    assert!(!chunks(&files).contains(&left));
+    // As if the node had been killed before it was removed. A number that was not given out yet is not known to be deleted.
+    files.plant(&left, bytes.clone());
+    files.plant(Path::new("/data/streams/900/00000000000000000000.chunks"), bytes);
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    assert!(!files.files().contains(&left));
+    let kept = |path: &PathBuf| {
+        path.starts_with("/data/set-aside") && path.ends_with("900/00000000000000000000.chunks")
+    };
+    assert_eq!(files.files().iter().filter(|path| kept(path)).count(), 1);
+    declare(&client, "gone");
+    assert_eq!(read_all(&client, "gone"), []);
+    assert_eq!(read_all(&client, "stays"), dense(0..3));
+    // Whatever lies under the next number is not taken for a new stream's.
+    let numbers = |path: &PathBuf| {
+        path.strip_prefix("/data/streams")
+            .ok()?
+            .iter()
+            .next()?
+            .to_str()?
+            .parse()
+            .ok()
+    };
+    publish_one_by_one(&client, "gone", 0..1, 10);
+    let last: u64 = files.files().iter().filter_map(numbers).max().unwrap();
+    let next = PathBuf::from(format!("/data/streams/{}/00000000000000000000.chunks", last + 1));
+    files.plant(&next, vec![1; 100]);
+    declare(&client, "another");
+    assert!(client.session.stream_to_write("another", CHANNEL).is_err());
+    assert_eq!(files.bytes(&next), Some(vec![1; 100]));
+    broker.close();
+}
+
+#[test]
+fn a_node_that_has_streams_and_has_lost_its_log_does_not_start_as_a_new_one() {
+    let files = FaultyFs::new();
+    let broker = open(&files);
+    let client = Client::open(&broker);
+    declare(&client, "s");
+    publish_one_by_one(&client, "s", 0..3, 10);
+    client.session.close();
+    broker.close();
+    drop((client, broker));
+    for path in files.files() {
+        if path.starts_with("/data/log") {
+            files.remove(&path).unwrap();
+        }
+    }
+    let before = chunks(&files);
+    assert!(Broker::open(options(Arc::new(files.clone()))).is_err());
+    assert_eq!(chunks(&files), before);
+}

@@ -155,6 +155,39 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: usize) -> Result<Optio
     Ok(Some(bytes))
 }
 
+/// Removes a directory and the files in it. What a crash leaves of it can be removed in the same way.
+///
+/// # Errors
+/// The file system has one; some of it may be gone.
+pub fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
+    for name in fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))? {
+        let path = dir.join(name);
+        fs.remove(&path)
+            .map_err(|e| StorageError::from_io("remove", &path, e))?;
+    }
+    fs.remove_dir(dir)
+        .map_err(|e| StorageError::from_io("remove the directory", dir, e))
+}
+
+/// Moves the files in a directory to another one of the same file system, made if needed, durably, and removes the directory.
+///
+/// # Errors
+/// The file system has one; some may have been moved.
+pub fn move_files(fs: &dyn FileSystem, dir: &Path, to: &Path) -> Result<(), StorageError> {
+    create_dir_durably(fs, to)?;
+    for name in fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))? {
+        let path = dir.join(&name);
+        fs.rename(&path, &to.join(name))
+            .map_err(|e| StorageError::from_io("rename", &path, e))?;
+    }
+    for synced in [to, dir] {
+        fs.sync_dir(synced)
+            .map_err(|e| StorageError::from_io("sync the directory", synced, e))?;
+    }
+    fs.remove_dir(dir)
+        .map_err(|e| StorageError::from_io("remove the directory", dir, e))
+}
+
 /// Makes a directory, and those above it, so that a crash cannot take them away again. Names of those that are there
 /// already are made durable as well: the process that made them may have ended because just that had failed.
 pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {

@@ -30,7 +30,9 @@ pub use copy::copy_files;
 pub use directory_lock::DirectoryLock;
 pub use disk::Disk;
 pub use error::StorageError;
-pub use file_system::{Access, Advice, File, FileSystem, Locking, read_file, replace_file};
+pub use file_system::{
+    Access, Advice, File, FileSystem, Locking, move_files, read_file, remove_files, replace_file,
+};
 pub use journal::{GroupEntry, HardState, JournalId, Kind};
 pub use log::{
     Batch, Callbacks, Cut, Damage, Log, LogOptions, Position, Recovery, SetAside, TailLimits,

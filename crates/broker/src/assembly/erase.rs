@@ -7,7 +7,7 @@ use std::path::Path;
 use storage::{DirectoryLock, Disk};
 
 /// What lies in the data directory and is the broker's: journals, and what queues hold. The lock and the admin socket stay.
-const FOLDERS: [&str; 2] = ["log", "queues"];
+const FOLDERS: [&str; 3] = ["log", "queues", "streams"];
 
 /// Deletes everything durable of a node that is down: the next start finds an empty data directory.
 ///
@@ -47,11 +47,16 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         assert!(erase(dir.path()).is_err());
         assert!(dir.path().join("log").exists());
+        std::fs::create_dir_all(dir.path().join("streams/1")).unwrap();
         std::fs::write(dir.path().join("cluster"), "what it knew of its cluster").unwrap();
         broker.close();
         drop(broker);
         erase(dir.path()).unwrap();
-        assert!(!dir.path().join("log").exists() && !dir.path().join("queues").exists());
+        assert!(
+            !["log", "queues", "streams"]
+                .iter()
+                .any(|it| dir.path().join(it).exists())
+        );
         assert!(!dir.path().join("cluster").exists());
         erase(dir.path()).unwrap();
     }

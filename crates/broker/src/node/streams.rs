@@ -5,9 +5,9 @@ use crate::worker::Worker;
 use model::QueueId;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use storage::{FileSystem, StorageError, StreamFiles, World};
+use storage::{FileSystem, StorageError, StreamFiles, World, move_files, remove_files};
 
 /// Threads that write and sync. A stream's sync takes as long as its disk likes, and others need not wait for it.
 const WRITERS: usize = 4;
@@ -43,6 +43,8 @@ pub struct StreamFolder {
     open: Mutex<VecDeque<Weak<dyn Written>>>,
     /// What is kept of all streams for their readers, in bytes.
     kept: AtomicUsize,
+    /// All streams that there were at the start are open: others are new.
+    is_swept: AtomicBool,
 }
 
 impl StreamFolder {
@@ -56,13 +58,27 @@ impl StreamFolder {
             readers: Default::default(),
             open: Mutex::default(),
             kept: AtomicUsize::new(0),
+            is_swept: AtomicBool::new(false),
         }
+    }
+
+    /// The folder of a stream, which bears its number: that is never given to another one.
+    fn dir_of(&self, stream: QueueId) -> PathBuf {
+        self.dir.join(stream.0.to_string())
+    }
+
+    /// The numbers of streams that have a folder.
+    fn numbers(&self) -> Vec<QueueId> {
+        // If there is no stream, there is no folder of them.
+        let names = self.fs.list(&self.dir).unwrap_or_default();
+        let numbers = names.iter().filter_map(|name| name.parse().ok());
+        numbers.map(QueueId).collect()
     }
 
     /// Opens the files of a stream, or makes them.
     ///
     /// # Errors
-    /// They can't be read, are damaged where they were synced, or the system gives no thread.
+    /// They can't be read, the system gives no thread, or the stream is new and there are files of its number.
     pub fn open(&self, stream: QueueId) -> Result<StreamFiles, StorageError> {
         for (at, writer) in self.writers.iter().enumerate() {
             self.begin(writer, &format!("stream-writer-{at}"))?;
@@ -70,7 +86,17 @@ impl StreamFolder {
         for (at, reader) in self.readers.iter().enumerate() {
             self.begin(reader, &format!("stream-reader-{at}"))?;
         }
-        StreamFiles::open(self.fs.clone(), &self.dir.join(stream.0.to_string()), stream.0)
+        let dir = self.dir_of(stream);
+        let is_new = self.is_swept.load(Ordering::Acquire);
+        if is_new && self.fs.list(&dir).is_ok_and(|names| !names.is_empty()) {
+            return Err(StorageError::Refused {
+                what: format!(
+                    "{} has files of another stream that had its number: move them away, and restart the node",
+                    dir.display()
+                ),
+            });
+        }
+        StreamFiles::open(self.fs.clone(), &dir, stream.0)
     }
 
     fn begin(&self, worker: &Worker<Job>, name: &str) -> Result<(), StorageError> {
@@ -122,19 +148,38 @@ impl StreamFolder {
         }
     }
 
-    /// Names the folders of streams that nobody knows. They are left alone: who has lost the catalog may want them.
-    pub fn warn_of_unknown(&self, is_known: impl Fn(QueueId) -> bool) {
-        let Ok(names) = self.fs.list(&self.dir) else {
-            return;
-        };
-        let ids = names.iter().filter_map(|name| name.parse().ok().map(QueueId));
-        for stream in ids.filter(|stream| !is_known(*stream)) {
-            tracing::warn!(
-                area = "storage",
-                "{} holds a stream that does not exist any more: remove it, unless something of it is wanted",
-                self.dir.join(stream.0.to_string()).display()
-            );
+    /// At a start, once all streams are open that there are: deletes what interrupted deletions have left of others, or moves it
+    /// to the folder that `aside` names, if nobody knows whether they were deleted. Streams that are opened from now on are new.
+    pub fn sweep(&self, is_known: impl Fn(QueueId) -> bool, aside: impl Fn(QueueId) -> Option<PathBuf>) {
+        let unknown = self.numbers().into_iter().filter(|stream| !is_known(*stream));
+        for stream in unknown {
+            let dir = self.dir_of(stream);
+            let aside = aside(stream);
+            let outcome = match &aside {
+                None => remove_files(self.fs.as_ref(), &dir),
+                Some(aside) => move_files(self.fs.as_ref(), &dir, aside),
+            };
+            let dir = dir.display();
+            match (outcome, aside) {
+                (Ok(()), None) => {
+                    tracing::info!(
+                        area = "storage",
+                        "{dir} was of a stream whose deletion came before the node's end; it is removed"
+                    );
+                }
+                (Ok(()), Some(aside)) => tracing::error!(
+                    area = "storage",
+                    "{dir} was of a stream that no definition names: its files are kept in {}; definitions that were lost may \
+                     explain them",
+                    aside.display()
+                ),
+                (Err(error), _) => tracing::warn!(
+                    area = "storage",
+                    "{dir} is of a stream that does not exist any more, and remains until the next start: {error}"
+                ),
+            }
         }
+        self.is_swept.store(true, Ordering::Release);
     }
 
     /// Has the threads finish what was sent before, and waits for them.

@@ -36,6 +36,8 @@ use unknown::Left;
 
 /// The log's folder in the data directory.
 pub(crate) const LOG: &str = "log";
+/// The folder of streams in the data directory.
+const STREAMS: &str = "streams";
 /// The folder in the data directory for what is kept although nobody needs it.
 pub(crate) const SET_ASIDE: &str = "set-aside";
 
@@ -69,7 +71,7 @@ pub fn recover(
         log,
         segments,
         Pager::start(files).map_err(OpenError::Thread)?,
-        StreamFolder::new(options.world.clone(), options.data_dir.join("streams")),
+        StreamFolder::new(options.world.clone(), options.data_dir.join(STREAMS)),
     );
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
@@ -122,7 +124,7 @@ pub fn recover(
     restore_queues(&topology, &queues, (replayed, &mut copies), &node).map_err(OpenError::Storage)?;
     replicas::restore(&topology, copies);
     sweep(&node, options);
-    node.streams.warn_of_unknown(|id| queues.get(id).is_some());
+    sweep_streams(&node, options, &queues, given_out);
     let recovered = Recovered {
         node,
         log_events,
@@ -154,7 +156,7 @@ fn log_options(options: &Options, segments: &Segments, must_exist: bool) -> LogO
     LogOptions {
         quarantine: options.set_aside.is_some(),
         // Without a log nobody would know what the segments hold, and they would be swept away.
-        must_exist: must_exist || !segments.is_empty(),
+        must_exist: must_exist || !segments.is_empty() || has_streams(options),
         ..options.log.clone()
     }
 }
@@ -204,7 +206,7 @@ pub fn inspect(options: &Options) -> Result<Losses, OpenError> {
     let mut replay = Replay::new(true);
     let log_options = LogOptions {
         quarantine: true,
-        must_exist: !segments.is_empty(),
+        must_exist: !segments.is_empty() || has_streams(options),
         ..options.log.clone()
     };
     let recovery = Log::inspect(
@@ -260,6 +262,28 @@ fn sweep(node: &Node, options: &Options) {
             "files that nothing needs could not be deleted: {error}"
         ),
     }
+}
+
+/// Deletes the files of streams whose deletion was interrupted; those of which nobody knows that they were deleted are kept in
+/// another folder. `next` is the id that the next queue gets.
+fn sweep_streams(node: &Node, options: &Options, queues: &Registry, next: QueueId) {
+    // Where definitions are lost, nobody knows what was deleted.
+    let lost = |damage: &storage::Damage| damage.journal.is_none_or(|it| it.kind == storage::Kind::CATALOG);
+    let is_complete = options.set_aside.is_none() && !node.log.recovery().damage.iter().any(lost);
+    let own = set_aside_dir(node, options);
+    node.streams.sweep(
+        |stream| queues.get(stream).is_some(),
+        |stream| {
+            let is_kept = !is_complete || stream >= next;
+            is_kept.then(|| own.join("streams").join(stream.0.to_string()))
+        },
+    );
+}
+
+/// The log knows which streams there are: without it, their files would be taken for what deleted ones have left.
+fn has_streams(options: &Options) -> bool {
+    let names = options.world.files().list(&options.data_dir.join(STREAMS));
+    names.is_ok_and(|names| !names.is_empty())
 }
 
 /// Tells an operator what opening found.

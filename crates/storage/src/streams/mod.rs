@@ -20,7 +20,7 @@ pub use frame::FrameHead;
 pub use reading::{Page, StreamCursor};
 
 use crate::error::{StorageError, is_full};
-use crate::file_system::{Access, File, FileSystem, create_dir_durably, write_all_at};
+use crate::file_system::{Access, File, FileSystem, create_dir_durably, remove_files, write_all_at};
 use frame::ENTRY_MOST;
 use part::{HEADER, Part, ROW_EVERY, Row, write_row};
 use recovery::Found;
@@ -418,12 +418,7 @@ impl StreamFiles {
         writer.failed = Some(StorageError::Misuse {
             what: "the stream is removed",
         });
-        for part in self.parts() {
-            recovery::remove(self.fs.as_ref(), &part)?;
-        }
-        self.fs
-            .remove_dir(&self.dir)
-            .map_err(|e| StorageError::from_io("remove the directory", &self.dir, e))
+        remove_files(self.fs.as_ref(), &self.dir)
     }
 }
 
