@@ -10,10 +10,12 @@ use broker::{Broker, DeclareQueue, Event, NextChunk, Options, Stream, StreamStar
 use client::{CHANNEL, Client};
 use model::chunk::{Chunk, Entry, Header};
 use model::table::Table;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use storage::faulty::FaultyFs;
-use storage::{FileSystem, LogOptions, System};
+use storage::{Access, File, FileSystem, Locking, LogOptions, System};
 
 fn open(files: &FaultyFs) -> Arc<Broker> {
     open_on(Arc::new(files.clone()))
@@ -276,4 +278,76 @@ fn a_node_that_has_streams_and_has_lost_its_log_does_not_start_as_a_new_one() {
     let before = chunks(&files);
     assert!(Broker::open(options(Arc::new(files.clone()))).is_err());
     assert_eq!(chunks(&files), before);
+}
+
+/// Files of which the first stream's cannot be made, for a panic.
+#[derive(Debug)]
+struct Panicking(FaultyFs, AtomicBool);
+
+impl FileSystem for Panicking {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let is_it = access == Access::Create && path.ends_with("00000000000000000000.chunks");
+        assert!(!is_it || !self.1.swap(false, Ordering::SeqCst), "on purpose");
+        self.0.open(path, access)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.create_dir(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.remove_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.0.list(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        self.0.free_space(dir)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locking> {
+        self.0.lock(path, holder)
+    }
+}
+
+#[test]
+fn a_panic_while_a_stream_is_written_ends_that_stream_and_no_other() {
+    let panicking = Arc::new(Panicking(FaultyFs::new(), AtomicBool::new(false)));
+    let broker = open_on(panicking.clone());
+    let client = Client::open(&broker);
+    // Some of them have the same thread.
+    let names = ["first", "b", "c", "d", "e", "f", "g", "h", "i"];
+    names.iter().for_each(|name| declare(&client, name));
+    panicking.1.store(true, Ordering::SeqCst);
+    let mut publisher = stream(&client, "first").publish(None);
+    for round in 0..3 {
+        let mut entry = Vec::new();
+        Entry::Message(b"one").write(&mut entry);
+        publisher.take(round, None, &entry).unwrap();
+        let flushed = publisher.flush().unwrap();
+        client.wait(|event| match event {
+            Event::Reject { numbers, .. } if numbers.contains(flushed) => Some(()),
+            Event::Confirm { .. } => panic!("it was not written"),
+            _ => None,
+        });
+    }
+    for name in &names[1..] {
+        publish_one_by_one(&client, name, 0..3, 10);
+        assert_eq!(read_all(&client, name), dense(0..3));
+    }
+    broker.close();
 }

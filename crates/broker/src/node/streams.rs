@@ -4,6 +4,7 @@
 use crate::worker::Worker;
 use model::QueueId;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -100,7 +101,16 @@ impl StreamFolder {
     }
 
     fn begin(&self, worker: &Worker<Job>, name: &str) -> Result<(), StorageError> {
-        let started = worker.start(self.world.as_ref(), name, |job: Job| job());
+        // A panic is that of one stream, and the thread works for others, too.
+        let work = |job: Job| {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!(
+                    area = "storage",
+                    "what was to be done for a stream has panicked (a bug)"
+                );
+            }
+        };
+        let started = worker.start(self.world.as_ref(), name, work);
         started.map_err(|error| StorageError::from_io("start a thread for", &self.dir, error))
     }
 

@@ -25,7 +25,7 @@ use queue::store::{self, LogPlace};
 use queue::{Answer, Disposal, Request};
 use std::collections::BTreeMap;
 use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
     atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
 use storage::{JournalId, Position};
@@ -298,7 +298,7 @@ impl Queue {
                 .status
                 .note_head(replica.look(|machine| machine.head_timestamp()).flatten());
         }
-        let Ok(host) = self.host.try_lock() else {
+        let Some(host) = self.try_lock() else {
             return self.touch();
         };
         self.status.note_head(host.inspect().head_timestamp());
@@ -346,14 +346,14 @@ impl Queue {
 
     /// The same for whoever knows the queue as this node's own. If it is so no more, its heir is asked.
     pub(super) fn submit_here(self: &Arc<Self>, request: Request<Ends>) {
-        match self.host.try_lock() {
-            Ok(host) => self.turn(host, Some(request)),
-            Err(_) => {
+        match self.try_lock() {
+            Some(host) => self.turn(host, Some(request)),
+            None => {
                 if let Some(request) = self.post(request) {
                     return self.heir.wait().take(request);
                 }
                 self.mail.store(true, Ordering::SeqCst);
-                if let Ok(host) = self.host.try_lock() {
+                if let Some(host) = self.try_lock() {
                     self.turn(host, None);
                 }
             }
@@ -525,6 +525,16 @@ impl Queue {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`lock`](Self::lock), if nobody else has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, BoxedHost>> {
+        match self.host.try_lock() {
+            Ok(host) => Some(host),
+            // Whoever had it has panicked; it is not kept from others for ever.
+            Err(TryLockError::Poisoned(host)) => Some(host.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     fn turn(self: &Arc<Self>, mut host: MutexGuard<'_, BoxedHost>, request: Option<Request<Ends>>) {
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
@@ -544,7 +554,7 @@ impl Queue {
                 return;
             }
             // Whoever holds the lock now looks at the mail after it let go.
-            let Ok(mut host) = self.host.try_lock() else {
+            let Some(mut host) = self.try_lock() else {
                 return;
             };
             let mut actions = Actions::default();
@@ -560,7 +570,7 @@ impl Queue {
 
     /// Handles what waits in the mailbox; called by a thread that has turns to spare for this queue.
     pub fn turn_mail(self: &Arc<Self>) {
-        if let Ok(host) = self.host.try_lock() {
+        if let Some(host) = self.try_lock() {
             self.turn(host, None);
         }
     }

@@ -9,6 +9,7 @@ use model::chunk::{ChunkKind, HEADER_BYTES, Header};
 use queue::Request;
 use queue::stream::{Record, Start};
 use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use storage::{Page, StorageError, StreamCursor, StreamDamage, StreamEntry, StreamFiles, TornEnd};
@@ -279,8 +280,11 @@ impl StreamLog {
     ) {
         let log = self.clone();
         self.node.streams.read(self.id, move || {
-            let read = log.read(&mut cursor, offset, below);
-            let chunks = read.inspect_err(|error| log.complain(error)).ok();
+            // After a panic it is as if it could not be read: the consumer ends, and others go on.
+            let read = catch_unwind(AssertUnwindSafe(|| log.read(&mut cursor, offset, below)));
+            let chunks = read
+                .ok()
+                .and_then(|read| read.inspect_err(|error| log.complain(error)).ok());
             log.io().loaded.push(Loaded {
                 consumer,
                 cursor,

@@ -5,6 +5,7 @@
 use super::log::{StreamLog, entry};
 use crate::node::streams::Written;
 use queue::stream::Record;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use storage::{StorageError, StreamEntry};
@@ -127,7 +128,22 @@ impl StreamLog {
 
     fn go_on(self: &Arc<Self>) {
         let log = self.clone();
-        self.node.streams.write(self.id, move || log.write_round());
+        self.node
+            .streams
+            .write(self.id, move || log.guarded(Self::write_round));
+    }
+
+    /// Does this on the writing thread, which does the same for others: a panic ends what is written to this stream, and no more.
+    fn guarded(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_ok() {
+            return;
+        }
+        let mut io = self.io();
+        self.fail(&mut io.writing, "its writing thread has panicked (a bug)");
+        io.writing.is_busy = false;
+        drop(io);
+        // Clients are told, unless it is just that which panics.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.turn()));
     }
 
     /// One write and one sync for all that has come by now. Others of the thread's streams have their turn before the next one.
