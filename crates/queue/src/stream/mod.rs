@@ -38,6 +38,9 @@ pub const TRACKED_MOST: usize = 4_096;
 /// A chunk is finished when its entries have so many bytes, or when the turn ends. One entry that is larger is a chunk by itself.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
+/// A segment without messages is replaced by one that begins with all that is tracked, once its chunks have so many bytes.
+pub const TRACKING_BYTES: u64 = 16 << 20;
+
 /// What was declared of a stream. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSettings {
@@ -371,7 +374,7 @@ impl<E: Ends> Machine for Stream<E> {
                 batch,
                 receipt,
             } => self.publish(now, reference, batch, receipt, outcome),
-            Request::StoreOffset { reference, offset } => self.draft.store_offset(reference, offset),
+            Request::StoreOffset { reference, offset } => self.store_offset(reference, offset),
             Request::EndTurn => self.end_turn(now, outcome),
             Request::Sequence { reference, reply } => {
                 let known = self.sequence(&reference);

@@ -1,6 +1,6 @@
 //! Chunks are made: what came in a turn is put together, and what a publisher sends again is recognised.
 
-use super::{CHUNK_BYTES, Effect, Record, Request, Stream};
+use super::{CHUNK_BYTES, Effect, Record, Request, Stream, TRACKING_BYTES};
 use crate::ends::Ends;
 use model::chunk::{Batch, ChunkBuilder, REFERENCE_BYTES, Tracked};
 use model::{Outcome, Timestamp};
@@ -105,6 +105,14 @@ impl<E: Ends> Stream<E> {
         }
     }
 
+    /// What is tracked already is not written again.
+    pub(super) fn store_offset(&mut self, reference: Arc<[u8]>, offset: u64) {
+        let known = self.draft.offset(&reference);
+        if known.or_else(|| self.tracking.offset(&reference)) != Some(offset) {
+            self.draft.store_offset(reference, offset);
+        }
+    }
+
     pub(super) fn end_turn(&mut self, now: Timestamp, outcome: &mut Outcome<Record, Effect<E>>) {
         if !self.draft.is_empty() {
             self.finish(now, outcome);
@@ -115,7 +123,12 @@ impl<E: Ends> Stream<E> {
     /// What the builder has becomes a record, and with it all that is tracked.
     fn finish(&mut self, now: Timestamp, outcome: &mut Outcome<Record, Effect<E>>) {
         let at = now.max(self.last_time);
-        if self.segments.active().bytes >= self.settings.segment_bytes {
+        let active = self.segments.active();
+        let most = match active.next > active.first {
+            true => self.settings.segment_bytes,
+            false => TRACKING_BYTES,
+        };
+        if active.bytes >= most {
             self.close_segment(at, outcome);
         }
         let draft = &mut self.draft;

@@ -1,5 +1,5 @@
-//! Which parts a stream has, and which of them go. A segment is closed by the tracking snapshot with which the next one begins;
-//! the one that is written to never goes.
+//! Which parts a stream has, and which of them go. A segment is closed by the tracking snapshot with which the next one begins,
+//! or replaced by that, if it has no messages; the one that is written to never goes.
 
 use super::StreamSettings;
 use model::Timestamp;
@@ -88,9 +88,12 @@ impl Segments {
         self.active.last
     }
 
-    /// A snapshot stands before this offset: what comes is another segment's, unless this one has no message yet.
+    /// A snapshot stands before this offset: what comes is another segment's. One without messages is replaced by that: all that
+    /// it tracks is in the snapshot.
     pub(super) fn close(&mut self, first: u64) {
         if self.active.next == self.active.first {
+            self.bytes -= self.active.bytes;
+            self.active.bytes = 0;
             return;
         }
         self.closed.push_back(self.active);

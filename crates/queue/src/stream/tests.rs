@@ -552,3 +552,53 @@ fn only_so_many_publishers_and_consumers_are_remembered() {
     stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
     assert_eq!(stream.tracking().offset(&long), None);
 }
+
+#[test]
+fn offsets_alone_do_not_make_a_stream_longer_and_longer() {
+    let mut world = World::new();
+    world.settings.max_bytes = None;
+    world.ask(Request::Configure {
+        settings: StreamSettings {
+            max_bytes: None,
+            max_age_ms: None,
+            segment_bytes: 1 << 20,
+            filter_bytes: 16,
+        },
+    });
+    world.publish(None, &[(1, 5), (2, 5)]);
+    world.ask(Request::EndTurn);
+    let name = |who: u32| -> Arc<[u8]> { [&[b'c'; 200][..], &who.to_be_bytes()].concat().into() };
+    let (mut most, mut snapshots) = (0, 0);
+    for round in 0..200_u64 {
+        for who in 0..1_000 {
+            let reference = name(who);
+            world.ask(Request::StoreOffset {
+                reference,
+                offset: round,
+            });
+        }
+        let before = world.journal.len();
+        world.ask(Request::EndTurn);
+        let new = &world.journal[before..];
+        let is_snapshot = |it: &&Record| it.chunk().header().kind == ChunkKind::TrackingSnapshot;
+        snapshots += new.iter().filter(is_snapshot).count();
+        most = most.max(world.machine.status().bytes);
+        // What the files have is what the machine counts.
+        let at = world.journal.iter().rposition(|it| is_snapshot(&it));
+        let active = &world.journal[at.unwrap_or(0)..];
+        let bytes: usize = active.iter().map(|it| it.bytes().len()).sum();
+        assert_eq!(world.machine.segments().active().bytes, bytes as u64);
+        // The same once more is not written.
+        let before = world.journal.len();
+        world.ask(Request::StoreOffset {
+            reference: name(7),
+            offset: round,
+        });
+        world.ask(Request::EndTurn);
+        assert_eq!(world.journal.len(), before);
+    }
+    assert!((2..10).contains(&snapshots), "{snapshots}");
+    assert!(most < 2 * TRACKING_BYTES, "{most}");
+    assert_eq!(world.machine.status().segments, 2);
+    assert_eq!(world.machine.tracking().offset(&name(999)), Some(199));
+}

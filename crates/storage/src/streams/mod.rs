@@ -51,7 +51,8 @@ pub struct StreamEntry<'a> {
     pub term: u64,
     /// Of a replicated stream, its index; else 0.
     pub index: u64,
-    /// A new file begins with it, unless there is no number yet in the newest one.
+    /// A new file begins with it, and is closed before the next one. It takes the place of the newest one if that has no number
+    /// yet: what that has is not needed any more then.
     pub starts_file: bool,
     /// What it is.
     pub bytes: &'a [u8],
@@ -87,8 +88,8 @@ impl StreamFiles {
     /// Opens the stream's directory, made if needed. `owner` is the stream's number: files of another one are not believed.
     ///
     /// # Errors
-    /// The file system has one, nothing says how far what was synced goes that does not read as it was written, or a newer version
-    /// has written it.
+    /// The file system has one, a newer version has written it, or what was synced does not read as it was written, and nothing
+    /// says how far that goes.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, owner: u64) -> Result<Self, StorageError> {
         create_dir_durably(fs.as_ref(), dir)?;
         let mut found = Found::default();
@@ -156,12 +157,12 @@ impl StreamFiles {
     }
 
     /// Writes entries behind all others. They can be read at once, and are safe after [`sync`](Self::sync). An entry that
-    /// starts a file has the one before it synced here.
+    /// starts a file has the one before it synced here, or is safe itself if it takes the place of that.
     ///
     /// # Errors
     /// [`StorageError::Misuse`] if numbers or times do not follow, [`StorageError::TooLarge`] for one above 1 GiB; nothing is
-    /// written then. After any other error all that is not safe by [`safe_entries`](Self::safe_entries) is taken back, and is to be
-    /// appended again; that may succeed if the disk was full or a file could not be opened or made. Otherwise
+    /// written then. After any other error all that is not safe by [`safe_entries`](Self::safe_entries) is taken back, and is to
+    /// be appended again; that may succeed if the disk was full or a file could not be opened or made. Otherwise
     /// [`has_failed`](Self::has_failed), and nothing is written ever again.
     pub fn append(&self, entries: &[StreamEntry<'_>]) -> Result<(), StorageError> {
         let mut writer = self.writer();
@@ -206,11 +207,20 @@ impl StreamFiles {
         let Some(first) = entries.first() else {
             return Ok(());
         };
+        let mut entries = entries;
         let part = match self.parts().pop() {
-            // Files have the names of their first numbers: one without any is gone on with.
-            Some(part) if !first.starts_file || part.extent().next == part.first => part,
+            Some(part) if !first.starts_file => part,
+            // Files have the names of their first numbers: one without any stays, or is replaced.
+            Some(part) if part.extent().end == HEADER as u64 => part,
+            Some(part) if part.extent().next == part.first => {
+                entries = &entries[1..];
+                self.replace(writer, &part, first)?
+            }
             last => self.begin(writer, last, first.first)?,
         };
+        if entries.is_empty() {
+            return Ok(());
+        }
         if writer.open.is_none() {
             writer.open = Some(self.open_part(&part)?);
         }
@@ -224,6 +234,7 @@ impl StreamFiles {
         }
         let mut rows = part.rows();
         let mut new_rows = Vec::new();
+        let synced = writer.safe.extent.end;
         for entry in entries {
             if writer.row.is_none_or(|row| extent.end >= row + ROW_EVERY) {
                 writer.row = Some(extent.end);
@@ -233,7 +244,7 @@ impl StreamFiles {
                     position: extent.end,
                 });
             }
-            extent = writer.put(self.owner, extent.end, entry);
+            extent = writer.put(self.owner, extent.end, synced, entry);
         }
         let Some(open) = &writer.open else {
             return Ok(());
@@ -293,6 +304,45 @@ impl StreamFiles {
         Ok(part)
     }
 
+    /// Puts a file in the place of the last part, which has no numbers. It has this entry, and is safe.
+    fn replace(
+        &self,
+        writer: &mut Writer,
+        last: &Part,
+        entry: &StreamEntry<'_>,
+    ) -> Result<Arc<Part>, StorageError> {
+        let part = Arc::new(Part::new(&self.dir, self.owner, last.first));
+        let draft = part.draft_path();
+        writer.buffer.clear();
+        writer.buffer.extend_from_slice(&part.header());
+        let extent = writer.put(self.owner, HEADER as u64, HEADER as u64, entry);
+        let file = part.io("create", self.fs.open(&draft, Access::Create))?;
+        part.io("write", write_all_at(file.as_ref(), &writer.buffer, 0))?;
+        writer.note(part.io("sync", file.sync_data()))?;
+        // What the old index says of the old file must not be believed of this one, whatever a crash leaves.
+        let index = part.io(
+            "create an index for",
+            self.fs.open(&part.index_path(), Access::Create),
+        )?;
+        writer.note(part.io("sync the index of", index.sync_data()))?;
+        part.io("rename", self.fs.rename(&draft, &part.path))?;
+        if let Err(error) = self.fs.sync_dir(&self.dir) {
+            // Nobody knows which of both has the name after a crash.
+            let error = StorageError::from_io("sync the directory", &self.dir, error);
+            writer.failed = Some(error.clone());
+            return Err(error);
+        }
+        part.publish(extent);
+        // It costs readers a longer way if that fails.
+        let _ = part.write_mark(index.as_ref(), extent);
+        let index = Some(index);
+        writer.replace(&part, Open { file, index });
+        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        parts.pop();
+        parts.push(part.clone());
+        Ok(part)
+    }
+
     fn open_part(&self, part: &Part) -> Result<Open, StorageError> {
         let file = part.open(self.fs.as_ref(), Access::Write)?;
         let path = part.index_path();
@@ -325,7 +375,8 @@ impl StreamFiles {
     /// Makes all that was appended safe.
     ///
     /// # Errors
-    /// As of [`append`](Self::append): what is not safe is taken back, and after all but a full disk nothing is written ever again.
+    /// As of [`append`](Self::append): what is not safe is taken back, and nothing is written ever again unless the disk was
+    /// full.
     pub fn sync(&self) -> Result<(), StorageError> {
         let (part, file, mark, taken_back) = {
             let writer = self.writer();

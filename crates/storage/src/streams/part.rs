@@ -2,8 +2,8 @@
 //!
 //! A file is named by the first number that is in it. It begins with [`HEADER`] bytes that say whose it is; frames follow. Beside
 //! it stands the index: a row every 256 KiB (first number, time, position; 24 bytes). The index is never synced by itself and
-//! may be torn: what it says is believed once the frame is there. Behind the last row a mark says how far the file was synced last:
-//! the number that comes next, a checksum in place of the time, and the position.
+//! may be torn: what it says is believed once the frame is there. Behind the last row a mark says how far the file was synced
+//! last: the number that comes next, a checksum in place of the time, and the position.
 
 use super::damage::StreamDamage;
 use super::frame::{ENTRY_MOST, FrameHead, HEAD};
@@ -87,6 +87,11 @@ impl Part {
 
     pub(super) fn index_path(&self) -> PathBuf {
         self.path.with_extension("index")
+    }
+
+    /// Where a file is made that is to take the place of this one.
+    pub(super) fn draft_path(&self) -> PathBuf {
+        self.path.with_extension("draft")
     }
 
     pub(super) fn extent(&self) -> Extent {
@@ -325,8 +330,8 @@ impl Part {
         }))
     }
 
-    /// The first whole frame from this position on, wherever in a frame that is, which ends at `end` or before and has this number
-    /// or a later one.
+    /// The first whole frame from this position on, wherever in a frame that is, which ends at `end` or before and has this
+    /// number or a later one.
     fn frame_behind(
         &self,
         file: &dyn File,

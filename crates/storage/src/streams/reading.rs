@@ -162,8 +162,8 @@ impl StreamFiles {
             };
             let found = self.seek(part, &is_before, &is_it);
             let is_there = self.parts().iter().any(|other| Arc::ptr_eq(other, part));
-            // One that was dropped just now cannot be opened any more.
-            if found.is_ok() || is_there {
+            // One that was dropped just now cannot be opened any more, or another one has its name.
+            if is_there {
                 return found.map(Some);
             }
         }
@@ -269,13 +269,17 @@ impl StreamFiles {
         let first = cursor.part.first;
         let (next, file) = loop {
             let parts = self.parts();
-            let Some(next) = parts.into_iter().find(|part| part.first > first) else {
+            // One that took the place of the cursor's has the same first number.
+            let is_behind = |part: &Arc<Part>| {
+                part.first > first || part.first == first && !Arc::ptr_eq(part, &cursor.part)
+            };
+            let Some(next) = parts.into_iter().find(is_behind) else {
                 return Ok(false);
             };
             let opened = next.open(self.fs.as_ref(), Access::Read);
             let is_there = self.parts().iter().any(|other| Arc::ptr_eq(other, &next));
-            // One that was dropped just now cannot be opened any more.
-            if opened.is_ok() || is_there {
+            // One that was dropped just now cannot be opened any more, or another one has its name.
+            if is_there {
                 break (next, opened?);
             }
         };

@@ -46,8 +46,9 @@ pub(super) fn parts(
     }
     for name in names {
         let first = name.strip_suffix(".index").map(|name| format!("{name}.chunks"));
-        if first.is_some_and(|name| !parts.iter().any(|part| part.path.ends_with(&name))) {
-            // It stayed when its file was removed. If it stays again, it does no harm.
+        let is_orphan = first.is_some_and(|name| !parts.iter().any(|part| part.path.ends_with(&name)));
+        if is_orphan || name.ends_with(".draft") {
+            // It stayed when its file was removed, or never got its name. If it stays again, it does no harm.
             let _ = fs.remove(&dir.join(name));
         }
     }
@@ -127,8 +128,8 @@ fn newest(fs: &dyn FileSystem, part: &Part, found: &mut Found) -> Result<bool, S
     Ok(true)
 }
 
-/// Walking the newest file. What does not read as it was written is damage if it was safe, and is passed over; otherwise it is what
-/// a crash has left of a write, and the file ends there. It was safe if a frame behind it says so, or a mark. That whole
+/// Walking the newest file. What does not read as it was written is damage if it was safe, and is passed over; otherwise it is
+/// what a crash has left of a write, and the file ends there. It was safe if a frame behind it says so, or a mark. That whole
 /// frames come behind it says nothing: those of one write reach the disk in any order, and none of them was confirmed.
 struct Walk<'a> {
     part: &'a Part,

@@ -138,6 +138,15 @@ impl World {
             kept
         });
         let new: Vec<Kept> = new.collect();
+        let newest = self.files.segments().last().copied();
+        let empty = newest.filter(|it| starts && it.bytes > 0 && it.next == it.first);
+        if let Some(empty) = empty {
+            // A file without numbers is replaced, and the new one is safe.
+            let start = self.files.segment_start(empty.first).unwrap();
+            let gone = read_from(&self.files, start, 5_000).len();
+            self.list.truncate(self.list.len() - gone);
+            self.synced = self.list.len() + 1;
+        }
         let entries: Vec<_> = new.iter().map(Kept::entry).collect();
         self.files.append(&entries).unwrap();
         self.list.extend(new);
@@ -520,6 +529,88 @@ fn what_fails_is_final_or_is_written_again_and_what_was_synced_stays() {
         let all = read_from_any(&after);
         assert!(all.iter().enumerate().all(|(at, bytes)| *bytes == [at as u8; 40]));
         assert_eq!(all.len() as u64, end);
+    }
+}
+
+/// Entries without numbers, of which every fourth begins a file.
+fn tracking(count: u64) -> Vec<Kept> {
+    let one = |at: u64| Kept {
+        first: 0,
+        count: 0,
+        time_ms: at,
+        starts_file: at % 4 == 3,
+        bytes: vec![at as u8; 40],
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn a_file_without_numbers_is_replaced_whatever_fails() {
+    let (mut random, mut ended) = (Random(6), 0);
+    let faults = [
+        Fault::Io,
+        Fault::Full,
+        Fault::ShortThenFull,
+        Fault::PowerCut,
+        Fault::NoDescriptor,
+    ];
+    for (call, fault) in (1..40).flat_map(|call| faults.map(|fault| (call, fault))) {
+        let fs = FaultyFs::new();
+        let files = open(&fs).unwrap();
+        fs.fail_at(call, fault);
+        for round in 1..40_u64 {
+            let _ = write_rest(&files, &tracking(round));
+        }
+        let safe = files.safe_entries();
+        if fault == Fault::Full {
+            assert!(files.has_failed() || safe == 39, "{fault:?} at {call}: {safe}");
+            ended += u64::from(files.has_failed());
+            // What came before the last file is gone.
+            assert!(files.has_failed() || read_all(&files, 99).len() == 4);
+        }
+        for fs in [fs.copy(), fs.crash(random.bits())] {
+            let all = read_all(&open(&fs).unwrap(), 99);
+            let firsts: Vec<u64> = all.iter().map(|(_, bytes)| u64::from(bytes[0])).collect();
+            assert!(firsts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{firsts:?}");
+            assert!(firsts.first().is_none_or(|first| *first == 0 || first % 4 == 3));
+            assert!(
+                firsts.last().map_or(0, |last| last + 1) >= safe,
+                "{fault:?} at {call}: {firsts:?} of {safe}"
+            );
+            let is_draft = |path: &PathBuf| path.extension().is_some_and(|it| it == "draft");
+            assert!(!fs.files().iter().any(is_draft));
+        }
+    }
+    // Only if the directory cannot be synced in which the new file has its name already.
+    assert!((1..4).contains(&ended), "{ended}");
+}
+
+#[test]
+fn who_reads_a_file_that_is_replaced_goes_on_in_the_new_one() {
+    let fs = FaultyFs::new();
+    let files = open(&fs).unwrap();
+    write_rest(&files, &tracking(3)).unwrap();
+    let mut cursors = [files.find(0), files.find(0), files.find_time(99)].map(|it| it.unwrap().unwrap());
+    files.read(&mut cursors[1], u64::MAX, 1).unwrap();
+    let mut all = tracking(5);
+    all.extend((0..2).map(|number| Kept {
+        first: number,
+        count: 1,
+        ..numbered(0..1)[0].clone()
+    }));
+    all[5..].iter_mut().for_each(|it| it.time_ms = 9);
+    write_rest(&files, &all).unwrap();
+    for mut cursor in cursors {
+        let mut firsts = Vec::new();
+        loop {
+            let page = files.read(&mut cursor, 2, 100).unwrap();
+            if page.is_empty() {
+                break;
+            }
+            let new = page.entries().filter(|(head, _)| head.count > 0);
+            firsts.extend(new.map(|(head, _)| head.first));
+        }
+        assert_eq!(firsts, [0, 1]);
     }
 }
 

@@ -107,8 +107,17 @@ impl Writer {
         self.taken_back += 1;
     }
 
-    /// Adds an entry's frame to the buffer, and says where that ends.
-    pub(super) fn put(&mut self, owner: u64, position: u64, entry: &StreamEntry<'_>) -> Extent {
+    /// A part took the place of the last one, with one entry, and is safe. So is all that was before it.
+    pub(super) fn replace(&mut self, part: &Part, open: Open) {
+        self.open = Some(open);
+        self.row = None;
+        self.entries += 1;
+        self.safe = self.mark(part);
+        self.reserved = self.safe.extent.end;
+    }
+
+    /// Adds an entry's frame to the buffer, and says where that ends. What is below `synced` is safe.
+    pub(super) fn put(&mut self, owner: u64, position: u64, synced: u64, entry: &StreamEntry<'_>) -> Extent {
         let head = FrameHead {
             first: entry.first,
             count: entry.count,
@@ -118,7 +127,7 @@ impl Writer {
             index: entry.index,
             length: entry.bytes.len() as u32,
             checksum: crc32fast::hash(entry.bytes),
-            synced: self.safe.extent.end,
+            synced,
         };
         self.buffer.extend_from_slice(&head.encode(owner, position));
         self.buffer.extend_from_slice(entry.bytes);
