@@ -197,6 +197,7 @@ impl World {
                 index: 0,
                 starts_file: header.kind == ChunkKind::TrackingSnapshot,
                 bytes: record.bytes(),
+                checksum: chunk.whole_checksum(),
             });
         }
         self.files.append(&entries)?;

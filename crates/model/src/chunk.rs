@@ -269,6 +269,23 @@ impl<'a> Chunk<'a> {
         self.bytes
     }
 
+    /// The checksum of the whole chunk, of the same kind as that of its entries, which are not read again for it if they are many.
+    pub fn whole_checksum(&self) -> u32 {
+        let entries = self.entries_section();
+        if entries.len() < WORTH_COMBINING {
+            return checksum(self.bytes);
+        }
+        let (before, after) = (self.header.entries_at(), self.header.entries_at() + entries.len());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.bytes[..before]);
+        hasher.combine(&crc32fast::Hasher::new_with_initial_len(
+            self.header.crc,
+            entries.len() as u64,
+        ));
+        hasher.update(&self.bytes[after..]);
+        hasher.finalize()
+    }
+
     /// Which filter values may be there; empty if no entry has any.
     pub fn filter(&self) -> &'a [u8] {
         &self.bytes[HEADER_BYTES..self.header.entries_at()]
@@ -309,6 +326,9 @@ impl<'a> Chunk<'a> {
             .then(|| Tracking::from_snapshot(tracking::entry(self.entries_section())))
     }
 }
+
+/// From so many bytes on it costs less to combine a checksum with another one than to compute it again.
+const WORTH_COMBINING: usize = 32 << 10;
 
 /// The checksum of a chunk's entries: CRC-32 (ISO-HDLC).
 pub fn checksum(entries: &[u8]) -> u32 {

@@ -453,3 +453,22 @@ fn what_a_reader_is_sent_is_checked_as_the_whole_chunk_is() {
     assert_eq!(Chunk::delivered(&sent), Err(ChunkError::Checksum));
     assert_eq!(Chunk::delivered(&[]), Err(ChunkError::Cut));
 }
+
+#[test]
+fn the_checksum_of_a_whole_chunk_is_right_whether_it_is_computed_or_combined() {
+    for length in [10, 100_000] {
+        let mut builder = ChunkBuilder::new(16);
+        builder.track(Tracked::Offset {
+            reference: b"reader",
+            offset: 3,
+        });
+        let bytes = build(
+            &mut builder,
+            &[Put::Message(Some("a".into()), vec![5; length])],
+            7,
+        );
+        let chunk = Chunk::read(&bytes).unwrap();
+        assert!(!chunk.trailer().is_empty() && !chunk.filter().is_empty());
+        assert_eq!(chunk.whole_checksum(), checksum(&bytes));
+    }
+}

@@ -20,13 +20,13 @@ pub use frame::FrameHead;
 pub use reading::{Page, StreamCursor};
 
 use crate::error::{StorageError, is_full};
-use crate::file_system::{Access, File, FileSystem, create_dir_durably, remove_files, write_all_at};
+use crate::file_system::{Access, File, FileSystem, create_dir_durably, remove_files};
 use frame::ENTRY_MOST;
 use part::{HEADER, Part, ROW_EVERY, Row, write_row};
 use recovery::Found;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use writer::{Open, Writer};
+use writer::{Large, Open, Writer};
 
 /// Room is reserved in steps of the file's size, of at least so many bytes: a sync need not write the file's length then.
 const RESERVE_LEAST: u64 = 64 << 10;
@@ -56,6 +56,8 @@ pub struct StreamEntry<'a> {
     pub starts_file: bool,
     /// What it is.
     pub bytes: &'a [u8],
+    /// The CRC-32 (ISO-HDLC) of `bytes`.
+    pub checksum: u32,
 }
 
 /// A file of a stream.
@@ -233,7 +235,7 @@ impl StreamFiles {
             writer.buffer.extend_from_slice(&part.header());
         }
         let mut rows = part.rows();
-        let mut new_rows = Vec::new();
+        let (mut new_rows, mut large) = (Vec::new(), Large::new());
         let synced = writer.safe.extent.end;
         for entry in entries {
             if writer.row.is_none_or(|row| extent.end >= row + ROW_EVERY) {
@@ -244,7 +246,7 @@ impl StreamFiles {
                     position: extent.end,
                 });
             }
-            extent = writer.put(self.owner, extent.end, synced, entry);
+            extent = writer.put((self.owner, extent.end), synced, entry, &mut large);
         }
         let Some(open) = &writer.open else {
             return Ok(());
@@ -254,7 +256,7 @@ impl StreamFiles {
             writer.reserved = part.io("reserve room in", reserve(open.file.as_ref(), extent.end, step))?;
         }
         let at = if is_first { 0 } else { start };
-        let written = write_all_at(open.file.as_ref(), &writer.buffer, at);
+        let written = writer.write(open.file.as_ref(), at, &large);
         let index = open.index.clone();
         writer.note(part.io("write", written))?;
         for row in new_rows {
@@ -315,9 +317,10 @@ impl StreamFiles {
         let draft = part.draft_path();
         writer.buffer.clear();
         writer.buffer.extend_from_slice(&part.header());
-        let extent = writer.put(self.owner, HEADER as u64, HEADER as u64, entry);
+        let (begin, mut large) = (HEADER as u64, Large::new());
+        let extent = writer.put((self.owner, begin), begin, entry, &mut large);
         let file = part.io("create", self.fs.open(&draft, Access::Create))?;
-        part.io("write", write_all_at(file.as_ref(), &writer.buffer, 0))?;
+        part.io("write", writer.write(file.as_ref(), 0, &large))?;
         writer.note(part.io("sync", file.sync_data()))?;
         // What the old index says of the old file must not be believed of this one, whatever a crash leaves.
         let index = part.io(

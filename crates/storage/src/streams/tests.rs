@@ -33,6 +33,7 @@ impl Kept {
             index: self.first,
             starts_file: self.starts_file,
             bytes: &self.bytes,
+            checksum: crc32fast::hash(&self.bytes),
         }
     }
 }
@@ -701,6 +702,7 @@ fn what_does_not_follow_is_refused_and_files_of_others_are_not_read() {
         index: 0,
         starts_file: false,
         bytes: b"x",
+        checksum: crc32fast::hash(b"x"),
     };
     for (first, time_ms) in [(1, 5), (3, 5), (2, 4)] {
         let refused = world.files.append(&[entry(first, time_ms)]);
@@ -723,4 +725,23 @@ fn many_idle_streams_keep_no_file_open() {
     world.append(&[(2, 10, 5)], false);
     world.files.sync().unwrap();
     assert_eq!(world.all().len(), 2);
+}
+
+#[test]
+fn large_entries_stand_between_small_ones_as_they_were_appended() {
+    let mut world = World::new();
+    let large = 70_000;
+    world.append(
+        &[
+            (1, 10, 1),
+            (1, large, 1),
+            (1, large, 1),
+            (1, 10, 1),
+            (1, large, 1),
+        ],
+        false,
+    );
+    world.append(&[(1, large, 1)], true);
+    world.files.sync().unwrap();
+    assert_eq!(read_all(&world.files, 5_000), expected(world.list.iter()));
 }

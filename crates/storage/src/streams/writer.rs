@@ -4,7 +4,7 @@ use super::StreamEntry;
 use super::frame::FrameHead;
 use super::part::{Extent, HEADER, Part};
 use crate::error::StorageError;
-use crate::file_system::File;
+use crate::file_system::{File, write_all_at};
 use std::sync::Arc;
 
 /// Of the newest file.
@@ -27,9 +27,15 @@ pub(super) struct Writer {
     pub(super) unnamed: Option<Arc<Part>>,
     /// A write or a sync has failed: nothing is written any more.
     pub(super) failed: Option<StorageError>,
-    /// Frames of one append, one behind the other.
+    /// Frames of one append, one behind the other, without the bytes of large entries.
     pub(super) buffer: Vec<u8>,
 }
+
+/// Entries of so many bytes are written from where they are: a call more costs less than a copy of them.
+const LARGE: usize = 64 << 10;
+
+/// Large entries of one append, each with the length of the buffer that goes before it.
+pub(super) type Large<'a> = Vec<(usize, &'a [u8])>;
 
 #[derive(Debug)]
 pub(super) struct Open {
@@ -116,8 +122,15 @@ impl Writer {
         self.reserved = self.safe.extent.end;
     }
 
-    /// Adds an entry's frame to the buffer, and says where that ends. What is below `synced` is safe.
-    pub(super) fn put(&mut self, owner: u64, position: u64, synced: u64, entry: &StreamEntry<'_>) -> Extent {
+    /// Adds an entry's frame to the buffer, and says where that ends. Its bytes are among the large ones if they are. What is below
+    /// `synced` is safe.
+    pub(super) fn put<'a>(
+        &mut self,
+        (owner, position): (u64, u64),
+        synced: u64,
+        entry: &StreamEntry<'a>,
+        large: &mut Large<'a>,
+    ) -> Extent {
         let head = FrameHead {
             first: entry.first,
             count: entry.count,
@@ -126,16 +139,32 @@ impl Writer {
             term: entry.term,
             index: entry.index,
             length: entry.bytes.len() as u32,
-            checksum: crc32fast::hash(entry.bytes),
+            checksum: entry.checksum,
             synced,
         };
         self.buffer.extend_from_slice(&head.encode(owner, position));
-        self.buffer.extend_from_slice(entry.bytes);
+        match entry.bytes.len() < LARGE {
+            true => self.buffer.extend_from_slice(entry.bytes),
+            false => large.push((self.buffer.len(), entry.bytes)),
+        }
         Extent {
             end: position + head.frame_bytes(),
             next: head.next(),
             last_ms: head.time_ms,
         }
+    }
+
+    /// Writes what was put, from there on.
+    pub(super) fn write(&self, file: &dyn File, at: u64, large: &Large<'_>) -> std::io::Result<()> {
+        let (mut at, mut from) = (at, 0);
+        for (before, bytes) in large {
+            let head = &self.buffer[from..*before];
+            write_all_at(file, head, at)?;
+            write_all_at(file, bytes, at + head.len() as u64)?;
+            at += (head.len() + bytes.len()) as u64;
+            from = *before;
+        }
+        write_all_at(file, &self.buffer[from..], at)
     }
 
     pub(super) fn check(&self) -> Result<(), StorageError> {

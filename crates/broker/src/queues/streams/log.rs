@@ -374,7 +374,8 @@ fn chunks(page: Page) -> VecDeque<Bytes> {
 
 /// A record as the files take it.
 pub(super) fn entry(record: &Record) -> StreamEntry<'_> {
-    let header = *record.chunk().header();
+    let chunk = record.chunk();
+    let header = *chunk.header();
     StreamEntry {
         first: header.first_offset,
         count: header.records,
@@ -384,6 +385,7 @@ pub(super) fn entry(record: &Record) -> StreamEntry<'_> {
         index: 0,
         starts_file: header.kind == ChunkKind::TrackingSnapshot,
         bytes: record.bytes(),
+        checksum: chunk.whole_checksum(),
     }
 }
 
