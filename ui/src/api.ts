@@ -23,6 +23,16 @@ export const exchangePath = (name: string): string => enc(name === "" ? "amq.def
 
 /** Asks the API. `undefined` where an answer has no body. */
 export async function call<T>(method: string, path: string, body?: unknown, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<T> {
+  return (await answered<T>(method, path, body, extra, signal)).body;
+}
+
+/** Declares something. True if it was not there before. */
+export async function declare(path: string, body: unknown): Promise<boolean> {
+  return (await answered("PUT", path, body)).status === 201;
+}
+
+/** An answer that is no refusal. */
+async function answered<T>(method: string, path: string, body?: unknown, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<{ status: number; body: T }> {
   const asker = session.get();
   const headers: Record<string, string> = { accept: "application/json", ...extra };
   if (asker) headers["authorization"] = asker.authorization;
@@ -44,7 +54,7 @@ export async function call<T>(method: string, path: string, body?: unknown, extr
   } catch {
     throw new ApiError(response.status, "The answer is not what the API gives; is there something between this page and the broker?");
   }
-  if (response.ok) return answer as T;
+  if (response.ok) return { status: response.status, body: answer as T };
   if (response.status === 401 && asker && path !== "/whoami") await stillIn();
   throw refused(response.status, answer, response.statusText);
 }

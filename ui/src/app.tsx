@@ -154,10 +154,12 @@ function Fresh() {
 }
 
 function Rooms() {
-  const first = place.use().parts[0] ?? "";
+  const [first = "", second = ""] = place.use().parts;
+  // What is about streams has two words.
+  const room = first === "stream" ? `${first}/${second}` : first;
   const link = (to: string, words: string, also: string[] = []) => (
     <li>
-      <a href={to === "" ? "#/" : href(to)} aria-current={first === to || also.includes(first) ? "page" : undefined}>
+      <a href={to === "" ? "#/" : href(...to.split("/"))} aria-current={room === to || also.includes(room) ? "page" : undefined}>
         {words}
       </a>
     </li>
@@ -171,6 +173,8 @@ function Rooms() {
         {link("connections", "Connections")}
         {link("channels", "Channels")}
         {link("consumers", "Consumers")}
+        {link("stream/connections", "Stream connections")}
+        {link("stream/super-streams", "Super streams")}
       </ul>
       <ul>
         {isAdministrator() && link("users", "Users")}

@@ -7,24 +7,25 @@ import { api, enc, expect, fresh, test, visit } from "./broker";
 import type { Page } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "consumers", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq", "api"];
+const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "consumers", "queues/%2F/STREAM", "stream/connections", "stream/super-streams", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq", "api"];
 
 /** Visits each page, those of a queue and of a client that are there included. */
 async function eachPage(page: Page, look: (address: string) => Promise<void>): Promise<void> {
   const name = fresh("page");
   await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: { "x-max-length": 5 } });
+  await api("PUT", `/queues/%2F/${name}.stream`, { durable: true, arguments: { "x-queue-type": "stream" } });
   const client = await Client.open(name);
   try {
     const all = await api<{ name: string; user_provided_name: string }[]>("GET", "/connections");
     const address = all.find((one) => one.user_provided_name === name)?.name ?? "";
     for (const pattern of PAGES) {
-      await visit(page, pattern.replace("QUEUE", name).replace(/CLIENT.*/, (client) => enc(client.replace("CLIENT", address))));
+      await visit(page, pattern.replace("QUEUE", name).replace("STREAM", `${name}.stream`).replace(/CLIENT.*/, (client) => enc(client.replace("CLIENT", address))));
       await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
       await look(pattern);
     }
   } finally {
     client.close();
-    await api("DELETE", `/queues/%2F/${name}`);
+    for (const end of ["", ".stream"]) await api("DELETE", `/queues/%2F/${name}${end}`);
   }
 }
 

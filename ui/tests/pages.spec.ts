@@ -74,6 +74,8 @@ test("old addresses of RabbitMQ's pages lead to the right ones", async ({ inside
     ["exchanges/%2F/amq.default", "Exchange (AMQP default)"],
     ["users/guest", "User guest"],
     ["vhosts/%2F", "Virtual host /"],
+    ["stream/connections", "Stream connections"],
+    ["stream/super-streams", "Super streams"],
     ["policies/%2F/any", "Policies"],
     [`nodes/${node!.name}`, `Node ${node!.name}`],
     ["cluster-name", `Node ${node!.name}`],

@@ -27,29 +27,38 @@ const WORDS: Record<string, (value: unknown) => string> = {
   "quorum-target-group-size": (value) => `is to have ${count(value)} members`,
   "target-group-size": (value) => `is to have ${count(value)} members`,
   "queue-leader-locator": (value) => (value === "balanced" ? "led by the node that leads the fewest queues" : "led by the node that declared it"),
+  "max-age": (value) => `what is older than ${shown(value)} is deleted, a whole segment at a time`,
+  "stream-max-segment-size-bytes": (value) => `a segment is closed once it has ${bytes(value)}`,
+  "stream-filter-size-bytes": (value) => `the filter of a chunk has ${bytes(value)}`,
+  "initial-cluster-size": (value) => `begins with ${count(value)} members`,
   "queue-mode": (value) => shown(value),
   "alternate-exchange": (value) => `unroutable messages go to the exchange ${shown(value)}`,
   "message-deduplication": (value) => (value === true ? "duplicates are dropped" : "duplicates are kept"),
   "fair-key": (value) => `messages are delivered fairly by the header ${shown(value)}`,
 };
 
-/** Each rule once: an argument counts before the policy, but of two limits the smaller one does. */
-export function explained(given: unknown, policy: unknown): Rule[] {
+/** What means something else for a stream. */
+const OF_STREAMS: typeof WORDS = {
+  "max-length-bytes": (value) => `above ${bytes(value)} the oldest segments are deleted`,
+};
+
+/** Each rule once: an argument counts before the policy, but of two limits the smaller one does. Of streams the policy counts. */
+export function explained(given: unknown, policy: unknown, type?: string): Rule[] {
   const rules = new Map<string, Rule>();
+  const isStream = type === "stream";
+  const words = isStream ? { ...WORDS, ...OF_STREAMS } : WORDS;
+  const rule = (name: string, value: unknown, source: Rule["source"]): Rule => ({ name, words: words[name]?.(value) ?? shown(value), source });
   for (const [name, value] of entries(policy)) rules.set(name, rule(name, value, "policy"));
   const limits = new Map(entries(policy).filter(([, value]) => typeof value === "number"));
   for (const [full, value] of entries(given)) {
     const name = full.replace(/^x-/, "");
+    if (isStream && (rules.has(name) || name === "queue-type")) continue;
     const limit = limits.get(name);
     if (typeof limit === "number" && typeof value === "number" && limit < value) continue;
     if (name === "queue-type" && value === "classic") continue;
     rules.set(name, rule(name, value, "argument"));
   }
   return [...rules.values()];
-}
-
-function rule(name: string, value: unknown, source: Rule["source"]): Rule {
-  return { name, words: WORDS[name]?.(value) ?? shown(value), source };
 }
 
 function entries(table: unknown): [string, unknown][] {

@@ -10,7 +10,9 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Overview, Import / export definitions", here: <><a href="#/definitions">Definitions</a>, with a preview of what an import would change</> },
   { there: "Connections, Channels", here: <><a href="#/connections">Connections</a>, <a href="#/channels">Channels</a>; "Force Close" is "Close" on a connection's page</> },
   { there: "Exchanges, Add a new exchange", here: <><a href="#/exchanges">Exchanges</a>, New exchange</> },
-  { there: "Queues and Streams, Add a new queue", here: <><a href="#/queues">Queues</a>, New queue; the buttons below its arguments add them, as there</> },
+  { there: "Queues and Streams, Add a new queue", here: <><a href="#/queues">Queues</a>, New queue, streams too; the buttons below its arguments add them, as there</> },
+  { there: "Stream Connections; publishers and consumers of a stream (a plugin)", here: <><a href="#/stream/connections">Stream connections</a>; the page of a stream, also what it tracks</> },
+  { there: "Super Streams (a plugin)", here: <><a href="#/stream/super-streams">Super streams</a>, each with its partitions</> },
   { there: "A queue's page: Publish message, Get messages, Purge, Delete", here: "the same, on a queue's page; Browse messages shows them without consuming any or marking them as redelivered" },
   { there: "A queue's page: Move messages (needs the shovel plugin)", here: "Move, copy, replay or delete, on a queue's page" },
   { there: "Overview, Churn statistics; Ports and contexts", here: <><a href="#/">Overview</a>: Churn; Listening ports</> },
@@ -27,7 +29,7 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Range of a chart (+/- beside it)", here: "the menu at the top right of a page with charts: from 10 minutes to 24 hours" },
   { there: "Consumers, on the page of a queue or channel", here: <>the same, and <a href="#/consumers">Consumers</a> lists all of them</> },
   { there: "HTTP API, Command Line (at the foot of the page)", here: <a href="#/api">HTTP API</a> },
-  { there: "Federation, Shovel, Streams (plugins); a page for super streams", here: "nothing yet" },
+  { there: "Federation, Shovel (plugins)", here: "nothing yet" },
 ];
 
 export function Coming() {

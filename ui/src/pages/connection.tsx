@@ -11,6 +11,8 @@ import { samples, useRange, useTrail } from "../trail";
 import { useState } from "preact/hooks";
 import { CHANNEL_COLUMNS, heldBack, titleOf, type ChannelBody } from "./channels";
 import { connectionTitle, type ConnectionBody } from "./connections";
+import { StreamsOfConnection } from "./streamclients";
+import { speaksStream } from "./streamconnections";
 import { Why } from "./why";
 
 interface ConnectionDetail extends ConnectionBody {
@@ -34,8 +36,9 @@ export function Connection({ name }: { name: string }) {
   const path = `/connections/${enc(name)}`;
   const [range] = useRange();
   const answer = useApi<ConnectionDetail>(`${path}?${samples(range, "data_rates")}`);
-  const channels = useApi<ChannelBody[]>(`${path}/channels`);
   const connection = answer.value;
+  const isStream = connection !== undefined && speaksStream(connection);
+  const channels = useApi<ChannelBody[]>(isStream ? null : `${path}/channels`);
   const trail = useTrail(connection, range, [
     { label: "From the client", path: "recv_oct", rate: true },
     { label: "To the client", path: "send_oct", rate: true },
@@ -50,17 +53,17 @@ export function Connection({ name }: { name: string }) {
   }
   return (
     <>
-      <Head kind="Connection" title={connectionTitle(connection)}>
+      <Head kind={isStream ? "Stream connection" : "Connection"} title={connectionTitle(connection)}>
         <RangeChoice />
         <DialogButton label="Close" title="Close this connection?" class="danger">
-          {(close) => <CloseForm path={path} close={close} />}
+          {(close) => <CloseForm path={path} isStream={isStream} close={close} />}
         </DialogButton>
       </Head>
       <div class="figures">
         <Figure label="State">
           <State value={connection.state} />
         </Figure>
-        <Figure label="Channels">{count(connection.channels)}</Figure>
+        {!isStream && <Figure label="Channels">{count(connection.channels)}</Figure>}
         <Figure label="From the client">{byteRate(at(connection, "recv_oct_details.rate"))}</Figure>
         <Figure label="To the client">{byteRate(at(connection, "send_oct_details.rate"))}</Figure>
       </div>
@@ -87,7 +90,7 @@ export function Connection({ name }: { name: string }) {
               ["Connected at", moment(connection.connected_at)],
               ["Heartbeat", connection.timeout === undefined ? undefined : connection.timeout === 0 ? "none" : `${connection.timeout} s`],
               ["Maximum frame size", bytes(connection.frame_max)],
-              ["Channel limit", count(connection.channel_max)],
+              ["Channel limit", isStream ? undefined : count(connection.channel_max)],
               ["Received", bytes(at(connection, "recv_oct"))],
               ["Sent", bytes(at(connection, "send_oct"))],
             ]}
@@ -97,17 +100,21 @@ export function Connection({ name }: { name: string }) {
           <Arguments table={connection.client_properties} />
         </Card>
       </div>
-      <Card title="Channels">{channels.value ? <Rows columns={OF_CONNECTION} rows={channels.value} id={(channel) => channel.name} what="channels of this connection" /> : <Waiting answer={channels} what="channels" />}</Card>
+      {isStream ? (
+        <StreamsOfConnection host={connection.vhost ?? "/"} name={name} />
+      ) : (
+        <Card title="Channels">{channels.value ? <Rows columns={OF_CONNECTION} rows={channels.value} id={(channel) => channel.name} what="channels of this connection" /> : <Waiting answer={channels} what="channels" />}</Card>
+      )}
     </>
   );
 }
 
-function CloseForm({ path, close }: { path: string; close(): void }) {
+function CloseForm({ path, isStream, close }: { path: string; isStream: boolean; close(): void }) {
   const [reason, setReason] = useState("Closed via management");
   const act = () => call("DELETE", path, undefined, { "x-reason": encodeURIComponent(reason) === reason.replace(/ /g, "%20") ? reason : encodeURIComponent(reason) });
   return (
-    <Form label="Close the connection" done="The connection was closed" action={act} then={() => (close(), go("connections"))} danger>
-      <p>Most clients reconnect by themselves. Messages that it has not acknowledged go back to their queues.</p>
+    <Form label="Close the connection" done="The connection was closed" action={act} then={() => (close(), isStream ? go("stream", "connections") : go("connections"))} danger>
+      <p>Most clients reconnect by themselves. {isStream ? "Its publishers and consumers end; offsets that are stored stay." : "Messages that it has not acknowledged go back to their queues."}</p>
       <Text label="Reason, sent to the client" value={reason} onChange={setReason} />
     </Form>
   );

@@ -35,7 +35,7 @@ function library({ client_properties: said }: ConnectionBody): string {
   return typeof product === "string" ? `${product}${typeof version === "string" ? ` ${version}` : ""}` : "";
 }
 
-const COLUMNS: Column<ConnectionBody>[] = [
+export const CONNECTION_COLUMNS: Column<ConnectionBody>[] = [
   { title: "Name", sort: "name", cell: (connection) => <NameLink to={href("connections", connection.name)} name={connectionTitle(connection)} endless /> },
   { title: "Client", sort: "peer_host", cell: (connection) => connection.peer_host && `${connection.peer_host}:${connection.peer_port}`, from: 2 },
   { title: "Virtual host", sort: "vhost", cell: (connection) => connection.vhost !== undefined && <Vhost name={connection.vhost} />, from: 4 },
@@ -58,7 +58,7 @@ export function Connections() {
   return (
     <>
       <Head title="Connections" />
-      <Listing path={path} what="connections" columns={COLUMNS} id={(connection) => connection.name} empty={<p>There are no connections. <a href="#/connect">How to connect</a></p>} />
+      <Listing path={path} what="connections" columns={CONNECTION_COLUMNS} id={(connection) => connection.name} empty={<p>There are no connections. <a href="#/connect">How to connect</a></p>} />
     </>
   );
 }

@@ -22,7 +22,7 @@ export interface ConsumerBody {
 
 const STATES: Record<string, string> = { up: "active", single_active: "single active", waiting: "waiting" };
 
-export const activity = (consumer: ConsumerBody) => {
+export const activity = (consumer: Pick<ConsumerBody, "activity_status" | "active">) => {
   const known = consumer.activity_status ?? (consumer.active === false ? "waiting" : "up");
   return <Badge tone={known === "waiting" ? "" : "good"}>{STATES[known] ?? known}</Badge>;
 };

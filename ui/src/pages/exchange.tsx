@@ -4,10 +4,11 @@ import { Arguments, Card, Facts, Figure, Head, Vhost, Waiting } from "../parts/b
 import { ConfirmButton } from "../parts/dialog";
 import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
-import { go } from "../router";
+import { go, href } from "../router";
 import { ExchangeBindings } from "./bindings";
 import { ExchangeFeatures, type ExchangeBody } from "./exchanges";
 import { PublishMessage } from "./messages";
+import { isSuperStream } from "./superstream";
 
 const MEANINGS: Record<string, string> = {
   direct: "to bindings whose key is the routing key",
@@ -57,6 +58,7 @@ export function Exchange({ host, name: shownName }: { host: string; name: string
               ["Virtual host", <Vhost name={exchange.vhost} />],
               ["Type", `${exchange.type}${MEANINGS[exchange.type] ? `: ${MEANINGS[exchange.type]}` : ""}`],
               ["Features", <ExchangeFeatures exchange={exchange} />],
+              ["Super stream", isSuperStream(exchange) ? <a href={href("stream", "super-streams", host, name)}>{name}</a> : undefined],
               ["Policy", exchange.policy || "none"],
               ["Arguments", <Arguments table={exchange.arguments} />],
             ]}

@@ -18,11 +18,13 @@ import { Overview } from "./overview";
 import { Policies } from "./policies";
 import { Queue } from "./queue";
 import { Queues } from "./queues";
+import { StreamConnections } from "./streamconnections";
+import { SuperStream, SuperStreams } from "./superstreams";
 import { Trace } from "./trace";
 import { User, Users } from "./users";
 import { VhostPage, Vhosts } from "./vhosts";
 
-/** Pages by their first word and the number of names after it. */
+/** Pages by their first word (two, for those about streams) and the number of names after it. */
 const PAGES: Record<string, (first: string, second: string) => ComponentChildren> = {
   "/0": () => <Overview />,
   "queues/0": () => <Queues />,
@@ -35,6 +37,10 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "channels/1": (name) => <Channel name={name} />,
   "api/0": () => <ApiPage />,
   "consumers/0": () => <Consumers />,
+  "stream/connections/0": () => <StreamConnections />,
+  "stream/connections/2": (_host, name) => <Connection name={name} />,
+  "stream/super-streams/0": () => <SuperStreams />,
+  "stream/super-streams/2": (host, name) => <SuperStream host={host} name={name} />,
   "users/0": () => <Users />,
   "users/1": (name) => <User name={name} />,
   "vhosts/0": () => <Vhosts />,
@@ -53,8 +59,9 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
 };
 
 export function pageFor(parts: string[]): ComponentChildren {
-  const [room = "", first = "", second = ""] = parts;
-  const page = PAGES[`${room}/${Math.max(parts.length - 1, 0)}`];
+  const words = parts[0] === "stream" ? 2 : 1;
+  const [first = "", second = ""] = parts.slice(words);
+  const page = PAGES[`${parts.slice(0, words).join("/")}/${Math.max(parts.length - words, 0)}`];
   return page ? page(first, second) : <Unknown />;
 }
 

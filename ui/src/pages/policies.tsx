@@ -95,9 +95,7 @@ function PolicyForm({ kind, policy, then }: { kind: Kind; policy?: Policy; then(
   const [table, setTable] = useState(policy ? written(policy.definition) : "");
   const [priority, setPriority] = useState(String(policy?.priority ?? 0));
   const save = () => call("PUT", `/${kind}/${enc(host)}/${enc(name)}`, { pattern, "apply-to": applies, definition: readTable(table), priority: Number(priority) });
-  // Queues of other types do not exist here; a policy for them that was imported stays what it is.
-  const known = ["queues", "classic_queues"];
-  const targets = policy && !["all", "exchanges", ...known].includes(applies) ? [...known, applies] : known;
+  const targets = ["queues", "classic_queues", "quorum_queues", "streams"];
   return (
     <Form label="Save" done={`Policy ${name} was saved`} action={save} then={then}>
       {!policy && <VhostChoice value={host} onChange={setHost} />}

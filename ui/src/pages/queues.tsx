@@ -2,13 +2,13 @@ import { call, enc } from "../api";
 import { at, bytes, count, duration, milliseconds, rate } from "../format";
 import { Badge, Head, NameLink, State, Vhost } from "../parts/bits";
 import { DialogButton } from "../parts/dialog";
-import { Check, Form, Table, Text, readTable } from "../parts/form";
+import { Check, Choice, Form, Table, Text, readTable } from "../parts/form";
 import { Listing, type Column } from "../parts/listing";
 import { go, href } from "../router";
 import { useState } from "preact/hooks";
 import { inVhost, vhost } from "../vhost";
 import { VhostChoice } from "../parts/vhosts";
-import { QUEUE_ARGUMENTS } from "./shortcuts";
+import { queueArguments } from "./shortcuts";
 
 export interface QueueBody {
   name: string;
@@ -34,11 +34,13 @@ export interface QueueBody {
   effective_policy_definition?: unknown;
 }
 
-/** What a queue is, in letters as RabbitMQ's UI has them, each with its meaning. */
+/** What a queue is: its type, if it is no classic one, and letters as RabbitMQ's UI has them, each with its meaning. */
 export function Features({ queue }: { queue: QueueBody }) {
   const given = { ...(queue.effective_policy_definition as object), ...queue.arguments } as Record<string, unknown>;
   const has = (name: string) => `x-${name}` in given || name in given;
   const letters: [boolean, string, string][] = [
+    [queue.type === "quorum", "quorum", "has copies on several nodes of a cluster"],
+    [queue.type === "stream", "stream", "keeps its messages for any number of readers"],
     [queue.durable === true, "D", "durable: survives a restart"],
     [queue.auto_delete === true, "AD", "auto-delete: deleted when its last consumer goes"],
     [queue.exclusive === true, "Excl", "exclusive: belongs to one connection"],
@@ -104,21 +106,39 @@ export function Queues() {
   );
 }
 
+const TYPES: [string, string][] = [
+  ["", "default of the virtual host"],
+  ["classic", "classic"],
+  ["quorum", "quorum"],
+  ["stream", "stream"],
+];
+const MEANINGS: Record<string, string> = {
+  classic: "On one node",
+  quorum: "Copies on several nodes of a cluster",
+  stream: "Keeps its messages; any number of consumers read them, from any offset",
+};
+
 function NewQueue({ close }: { close(): void }) {
   const [host, setHost] = useState(vhost.get() || "/");
   const [name, setName] = useState("");
+  const [type, setType] = useState("");
   const [durable, setDurable] = useState(true);
   const [transient, setTransient] = useState(false);
   const [table, setTable] = useState("");
-  const create = () => call("PUT", `/queues/${enc(host)}/${enc(name)}`, { durable, auto_delete: transient, arguments: readTable(table) });
+  // Queues of the other types are durable, and stay when their consumers go.
+  const mayEnd = type === "" || type === "classic";
+  const create = () => {
+    const all = { ...(type !== "" && { "x-queue-type": type }), ...readTable(table) };
+    return call("PUT", `/queues/${enc(host)}/${enc(name)}`, { durable: durable || !mayEnd, auto_delete: transient && mayEnd, arguments: all });
+  };
   return (
     <Form label="Create" done={`Queue ${name} was created`} action={create} then={() => (close(), go("queues", host, name))}>
       <VhostChoice value={host} onChange={setHost} />
       <Text label="Name" value={name} onChange={setName} required />
-      <p class="muted">A classic queue. Quorum queues and streams are not part of this version.</p>
-      <Check label="Durable: survives a restart" value={durable} onChange={setDurable} />
-      <Check label="Auto-delete: deleted when its last consumer goes" value={transient} onChange={setTransient} />
-      <Table label="Arguments" value={table} onChange={setTable} shortcuts={QUEUE_ARGUMENTS} />
+      <Choice label="Type" value={type} options={TYPES} onChange={setType} hint={MEANINGS[type]} />
+      {mayEnd && <Check label="Durable: survives a restart" value={durable} onChange={setDurable} />}
+      {mayEnd && <Check label="Auto-delete: deleted when its last consumer goes" value={transient} onChange={setTransient} />}
+      <Table label="Arguments" value={table} onChange={setTable} shortcuts={queueArguments(type)} />
     </Form>
   );
 }

@@ -38,13 +38,15 @@ interface Props<T> {
   /** Members that are enough for the columns. */
   members?: string;
   empty?: ComponentChildren;
+  /** What is said if the broker has no such list. */
+  absent?: ComponentChildren;
   /** Sorted so at first. */
   initial?: { sort: string; reverse: boolean };
 }
 
 const SIZES = ["20", "50", "100", "500"];
 
-export function Listing<T>({ path, what, columns, id, members, empty, initial }: Props<T>) {
+export function Listing<T>({ path, what, columns, id, members, empty, absent, initial }: Props<T>) {
   const query = place.use().query;
   const sort = query.get("sort") ?? initial?.sort ?? null;
   const reverse = query.has("sort") ? query.get("reverse") === "true" : (initial?.reverse ?? false);
@@ -70,7 +72,7 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
         <ColumnChoice columns={columns} chosen={chosen} />
       </Filter>
       {page === undefined ? (
-        <Waiting answer={answer} what={what} />
+        absent && answer.error?.status === 404 ? <div class="empty">{absent}</div> : <Waiting answer={answer} what={what} />
       ) : page.items.length === 0 ? (
         <div class="empty">{filter ? <p>No {what} match this filter.</p> : (empty ?? <p>There are no {what}.</p>)}</div>
       ) : (
