@@ -52,6 +52,8 @@ test("the page of a stream publishes to it, and has no buttons that would be ref
     await page.getByRole("button", { name: "Publish", exact: true }).click();
     await expect(page.locator(".figure", { hasText: "Messages" })).toContainText(many, { timeout: 12_000 });
   }
+  // Its messages are there to be read: nobody has to come for them.
+  await expect(card(page, "What holds it back")).toContainText("Nothing at the moment.");
   for (const refused of ["Purge", "Convert", "Get messages", "Browse", "Move"]) await expect(page.getByRole("button", { name: refused, exact: true }), refused).toHaveCount(0);
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await expect(page.getByRole("dialog")).toContainText("The stream, its bindings and its 2 messages");

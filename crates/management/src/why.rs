@@ -12,9 +12,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
 use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
-use broker::Reason;
 use broker::queues::{Queue, Status};
 use broker::stats::{Connection, Consumer, Histogram, State};
+use broker::{QueueKind, Reason};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -44,8 +44,11 @@ fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
         holds.extend(holds::of_pressure(broker.log_holds()));
     }
     holds.extend(holds::of_rate_limits(&view.vhost, &broker.stats().connections()));
-    holds.extend(holds::of_length(&call.view.settings(view), &status));
-    holds.extend(holds::of_consumers(&status, &consumers, &pace));
+    // What a stream has waits for nobody: it stays, however often it is read, until retention drops it.
+    if view.kind != QueueKind::Stream {
+        holds.extend(holds::of_length(&call.view.settings(view), &status));
+        holds.extend(holds::of_consumers(&status, &consumers, &pace));
+    }
     let figures = queue_figures(call, &queue, &status, &consumers, &pace);
     Ok(object(&call.query, answer(&holds, figures)))
 }
