@@ -23,6 +23,9 @@
 //!   there again".
 //! - terms go on: what was delivered before counts as new. Seen by: "as for the first time once more".
 //! - a member comes and goes before the group exists: the only copy is given up. Seen by: lost; "nobody leads".
+//! - a member is added, its node does not run: all of whom it knows at its start may have left by then, and its leader sleeps.
+//! - its node is linked, the member is not open: what it is told is lost, and nobody tells it again. Seen by, both: "not those
+//!   have the queue that are to".
 //! - members leave for the last time, the queue is one node's own on record: the group and the queue's own journal both go on,
 //!   or none. Seen by: there twice; lost; no answer.
 //! - handed back, not synced: the contents are gone with the group. Seen by: lost.

@@ -104,18 +104,30 @@ impl Group {
             && self.committed() == last
             && self.applied() == last
             && !self.is_unsynced()
-            && self.membership().members().all(|member| {
-                member == self.me
-                    || !reachable(member.node)
-                    || self.lost.contains(&member.number())
-                    || raft
-                        .prs()
-                        .get(member.number())
-                        .is_some_and(|p| p.matched == last && p.committed_index == last)
-            })
+            && self
+                .membership()
+                .members()
+                .all(|member| !reachable(member.node) || self.has_all(member))
             && self
                 .membership()
                 .has_majority(|member| member == self.me || reachable(member.node))
+    }
+
+    /// Whether the leader knows of nothing that this member lacks and could be given.
+    fn has_all(&self, member: MemberId) -> bool {
+        let number = member.number();
+        let last = self.last();
+        let has = |of: &Progress| of.matched == last && of.committed_index == last;
+        member == self.me || self.lost.contains(&number) || self.raw.raft.prs().get(number).is_some_and(has)
+    }
+
+    /// The peer is heard of anew. A leader that fell asleep without it is awake until its member there has everything: that may
+    /// not be open yet, and know of nobody then whom it could ask, so it is spoken to until it answers.
+    pub fn miss(&mut self, node: NodeId) {
+        let lacks_some = |member: MemberId| member.node == node && !self.has_all(member);
+        if self.leads() && self.membership().members().any(lacks_some) {
+            self.wake();
+        }
     }
 
     fn send_to_sleep(&mut self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {

@@ -152,6 +152,28 @@ mod tests {
         assert!(trial.has(&Event::Unknown { group, node, to }));
     }
 
+    /// Node 3 was made a member while it was down, and nobody is left of those of whom it knows. Its node can be reached before
+    /// the member is open.
+    #[test]
+    fn a_member_that_opens_after_its_node_was_heard_of_and_knows_nobody_who_is_left_is_given_everything() {
+        let mut trial = Trial::new(3, 2);
+        trial.led_by(1);
+        trial.cut(1, 3);
+        trial.cut(2, 3);
+        trial.ticks(5);
+        trial.learns(&[Step::Learner(m(3))]);
+        trial.events.clear();
+        trial.cuts.clear();
+        trial.ticks_until(5, |t| t.events.contains(&(1, Event::Heard(NodeId(3)))));
+        trial.ticks(100);
+        let new = Recovered::new_group(m(3), Membership::of(&[m(9)]));
+        trial.node(3).open(GROUP, new).unwrap();
+        trial.ticks_until(20, |t| {
+            t.is_asleep() && t.status(3).committed == t.status(1).committed
+        });
+        assert_eq!(trial.status(3).leader, Some(m(1)));
+    }
+
     /// Node 3 was removed while it heard nothing.
     fn removed_unheard() -> Trial {
         let mut trial = Trial::new(3, 3);

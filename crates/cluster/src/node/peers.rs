@@ -317,8 +317,14 @@ impl Groups {
             }
             let some = peer.digests.len().min(self.settings.digests_a_tick);
             for group in peer.digests.drain(..some) {
-                let digest = self.slots.get(group).map(|group| Item::Digest(group.digest()));
-                self.out.send.extend(digest.map(|digest| (node, digest)));
+                let Some(slot) = self.slots.find(group) else {
+                    continue;
+                };
+                if let Some(group) = self.slots.at_mut(slot) {
+                    group.miss(node);
+                    self.out.send.push((node, Item::Digest(group.digest())));
+                }
+                self.slots.touch_if_awake(slot);
             }
         }
         for node in suspects {
