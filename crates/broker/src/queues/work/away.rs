@@ -474,39 +474,57 @@ mod tests {
         assert!(pressure.poll(Waker::noop()));
     }
 
-    /// What a client is shown for the first message, when these have decided one after the other: each in a term of its own, a
-    /// start of a node.
-    fn shown(decided: &[(NodeId, u64)], is_of_members: bool) -> Vec<u64> {
+    /// Has a node decide in this term, from now on.
+    fn decides(inner: &mut Inner, term: u64, node: NodeId) {
+        inner.handle.leads(None);
+        inner.handle.lost(node);
+        inner.handle.leads(Some(node));
+        let mut frames = Vec::new();
+        inner.handle.frames(&mut frames);
+        let opened = Frame {
+            session: frames.last().expect("a session is asked for").1.session,
+            term,
+            number: 1,
+            seen: 1,
+            asks: false,
+            messages: vec![ToNode::Opened {
+                below: 1,
+                refused: model::Ranges::new(),
+                resolved: 0,
+                credit: 0,
+            }],
+        };
+        inner.take(Brought::Said(node, opened), || 0, &mut Orders::default());
+    }
+
+    /// Where a queue is, by what this node knows.
+    #[derive(Clone, Copy)]
+    enum On {
+        Home,
+        /// On several nodes; on one alone in terms behind this one.
+        Members(Option<u64>),
+    }
+
+    /// What a client is shown for the first message, when these have decided one after the other, in terms from 4 on: a start of
+    /// a node each, if that is known.
+    fn shown(on: On, decided: &[(NodeId, Option<u64>)]) -> Vec<u64> {
         let existing: Weak<crate::Broker> = Weak::new();
         let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
-        let away = match is_of_members {
-            true => Away::of_members(&work.here, QueueId(7), (&QueueSettings::default(), true)),
-            false => Away::of_home(&work.here, QueueId(7)),
+        let (away, alone) = match on {
+            On::Home => (Away::of_home(&work.here, QueueId(7)), None),
+            On::Members(alone) => (
+                Away::of_members(&work.here, QueueId(7), (&QueueSettings::default(), true)),
+                alone,
+            ),
         };
-        let mut shown = Vec::new();
+        let (mut shown, mut known) = (Vec::new(), None);
         away.turned.knock();
         away.turned.turn(|inner, _| {
             for (term, (node, start)) in (4..).zip(decided) {
-                inner.handle.leads(None);
-                inner.handle.lost(*node);
-                inner.handle.leads(Some(*node));
-                let mut frames = Vec::new();
-                inner.handle.frames(&mut frames);
-                let opened = Frame {
-                    session: frames.last().expect("a session is asked for").1.session,
-                    term,
-                    number: 1,
-                    seen: 1,
-                    asks: false,
-                    messages: vec![ToNode::Opened {
-                        below: 1,
-                        refused: model::Ranges::new(),
-                        resolved: 0,
-                        credit: 0,
-                    }],
-                };
-                inner.take(Brought::Said(*node, opened), || 0, &mut Orders::default());
-                inner.follow_term(|| Some(0), |it| (it == *node).then_some(*start));
+                decides(inner, term, *node);
+                inner.follow_term(|| alone, |it| start.filter(|_| it == *node));
+                known = start.map(|start| (*node, start)).or(known);
+                assert_eq!(inner.decided_by, known, "term {term}");
                 let numbers = inner.numbers.as_mut().expect("it may be on one node alone");
                 let seqs = super::super::numbers::tests::shown(numbers, 1, 9);
                 shown.extend(seqs.first());
@@ -517,15 +535,58 @@ mod tests {
 
     #[test]
     fn numbers_begin_anew_when_a_queues_node_has_started_again_and_not_when_it_becomes_one_of_several() {
-        for is_of_members in [false, true] {
+        let other = NodeId(3);
+        for on in [On::Home, On::Members(Some(0))] {
             // It starts again, twice.
-            assert_eq!(
-                shown(&[(HOME, 4), (HOME, 5), (HOME, 7)], is_of_members),
-                [1, 11, 21]
-            );
+            let starts = [4, 5, 7].map(|start| (HOME, Some(start)));
+            assert_eq!(shown(on, &starts), [1, 11, 21]);
             // Its group is led by its node, which this one may not have heard of; then by another one, and by its node again.
-            let led = [(HOME, 4), (HOME, 4), (NodeId(3), 2), (HOME, 4), (HOME, 4)];
-            assert_eq!(shown(&led, is_of_members), [1; 5]);
+            let led = [(HOME, 4), (HOME, 4), (other, 2), (HOME, 4), (HOME, 4)];
+            let led = led.map(|(node, start)| (node, Some(start)));
+            assert_eq!(shown(on, &led), [1; 5]);
+            // Another one has led it while it started again: what was shown was on record. What is shown since then need not be.
+            let led = [(HOME, 4), (other, 2), (HOME, 5), (HOME, 6)];
+            let led = led.map(|(node, start)| (node, Some(start)));
+            assert_eq!(shown(on, &led), [1, 1, 1, 11]);
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_not_known_may_be_another_one() {
+        for on in [On::Home, On::Members(Some(0))] {
+            let led = [Some(4), None, Some(4), Some(5)].map(|start| (HOME, start));
+            assert_eq!(shown(on, &led), [1, 11, 11, 21]);
+        }
+    }
+
+    #[test]
+    fn numbers_of_terms_in_which_several_nodes_have_a_queue_stay_whoever_starts_again() {
+        let starts = [4, 5, 6, 7].map(|start| (HOME, Some(start)));
+        assert_eq!(shown(On::Members(None), &starts), [1; 4]);
+        // It was handed back in term 5.
+        assert_eq!(shown(On::Members(Some(5)), &starts), [1, 1, 1, 11]);
+    }
+
+    #[test]
+    fn nothing_is_looked_up_within_a_term_or_of_a_queue_that_is_never_on_one_node_alone() {
+        let existing: Weak<crate::Broker> = Weak::new();
+        let work = Work::new(NodeId(1), 1, Arc::new(Nowhere), existing, Arc::default());
+        for may_be_alone in [true, false] {
+            let settings = QueueSettings::default();
+            let away = Away::of_members(&work.here, QueueId(7), (&settings, may_be_alone));
+            let mut asked = Vec::new();
+            away.turned.knock();
+            away.turned.turn(|inner, _| {
+                decides(inner, 4, HOME);
+                for _ in 0..2 {
+                    let start = |node| {
+                        asked.push(node);
+                        Some(1)
+                    };
+                    inner.follow_term(|| Some(0), start);
+                }
+            });
+            assert_eq!(asked.len(), usize::from(may_be_alone));
         }
     }
 
