@@ -11,6 +11,7 @@ use model::properties::{Properties, PropertiesBuilder};
 use model::{ConsumerId, Message, Ranges, RouteBuf, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 const CHANNEL: ChannelId = ChannelId(1);
 
@@ -25,6 +26,8 @@ pub struct Held {
     pub id: Id,
     /// So much had ended and changed by when it was delivered.
     pub before: (u64, u64),
+    /// When that was.
+    pub since: Duration,
 }
 
 /// What the client has asked.

@@ -92,11 +92,12 @@ impl Brokers {
                     delivery.redelivered
                 )
             });
-            let before = self.ledger.now();
+            let (before, since) = (self.ledger.now(), self.clock);
             if let Some(client) = self.places[at].client_mut() {
                 let queue = queue.clone();
                 client.held.push(Held {
                     before,
+                    since,
                     consumer,
                     queue,
                     seq,

@@ -27,7 +27,8 @@ struct Accepted {
     by: Run,
     /// So much had ended and changed by when it was delivered.
     before: (u64, u64),
-    at: Duration,
+    /// When that was.
+    since: Duration,
 }
 
 /// See the module.
@@ -44,7 +45,7 @@ pub struct Ledger {
     pub ends: u64,
     /// So often something else decides what becomes of the queue on a node: its own journal, or a group.
     pub changes: u64,
-    /// When nodes could be reached again after so long that what their clients had said meanwhile may count no more.
+    /// When nodes could be reached again after so long that what their clients had till then may count no more.
     back: Vec<(u32, Duration)>,
     /// The queue is alone on a node at times, whose start is forgotten with what it had not written.
     pub is_alone_at_times: bool,
@@ -103,10 +104,10 @@ impl Ledger {
     }
 
     /// A client is done with it, of which it has this delivery: it may have been given another one since.
-    pub fn accept(&mut self, id: Id, (by, at): (Run, Duration), before: (u64, u64)) {
+    pub fn accept(&mut self, id: Id, (by, since): (Run, Duration), before: (u64, u64)) {
         let last = self.accepted.get(&id).map(|it| it.before);
         if last.is_none_or(|last| last <= before) {
-            self.accepted.insert(id, Accepted { by, before, at });
+            self.accepted.insert(id, Accepted { by, before, since });
         }
     }
 
@@ -138,9 +139,10 @@ impl Ledger {
         for id in left {
             // What a node that has the queue alone did not write before it ended is void.
             let now = self.now();
+            // Nor does it count what a node says, also later, of what its clients had while it counted as down.
             let was_cut_off = |it: &Accepted| {
                 let mut back = self.back.iter();
-                back.any(|(node, at)| *node == it.by.0 && *at > it.at)
+                back.any(|(node, at)| *node == it.by.0 && *at > it.since)
             };
             let lasts = |it: &Accepted| !self.is_alone_at_times || it.before == now;
             let counts = |it: &&Accepted| runs(it.by) && lasts(it) && !was_cut_off(it);

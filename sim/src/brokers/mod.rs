@@ -717,7 +717,7 @@ impl Brokers {
         client.settle(&held, gives_back);
         if !gives_back {
             self.ledger
-                .accept(held.id, ((id.0, start), self.clock), held.before);
+                .accept(held.id, ((id.0, start), held.since), held.before);
         }
         self.tell(|| format!("{:?} is settled by {id:?}, given back: {gives_back}", held.id));
     }
