@@ -81,6 +81,8 @@ pub struct StreamFiles {
     owner: u64,
     /// In order. The last one is written to.
     parts: RwLock<Vec<Arc<Part>>>,
+    /// One that is to go, and could not be removed: nothing behind it goes before it, or a start would find a hole.
+    leaving: Mutex<Option<Arc<Part>>>,
     writer: Mutex<Writer>,
     /// At the start.
     found: Found,
@@ -102,6 +104,7 @@ impl StreamFiles {
             dir: dir.to_owned(),
             owner,
             parts: RwLock::new(parts.into_iter().map(Arc::new).collect()),
+            leaving: Mutex::default(),
             writer: Mutex::new(writer),
             found,
         })
@@ -436,29 +439,31 @@ impl StreamFiles {
     /// number is next. Whoever reads one of them now can go on to its end.
     ///
     /// # Errors
-    /// A file cannot be removed, and those before it are gone; or as [`sync`](Self::sync), and none is.
+    /// A file cannot be removed, and those before it are gone; or as [`sync`](Self::sync), and none is. It is tried again by the next
+    /// call.
     pub fn drop_below(&self, number: u64) -> Result<(), StorageError> {
-        if self
-            .parts()
-            .first()
-            .is_none_or(|first| first.extent().next > number)
-        {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes = |first: &Arc<Part>| first.extent().next <= number;
+        if leaving.is_none() && !self.parts().first().is_some_and(goes) {
             return Ok(());
         }
         self.sync()?;
         loop {
-            let part = {
+            if leaving.is_none() {
                 let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
-                match parts.first() {
-                    Some(first) if parts.len() > 1 && first.extent().next <= number => parts.remove(0),
-                    _ => return Ok(()),
+                if parts.len() < 2 || !goes(&parts[0]) {
+                    return Ok(());
                 }
-            };
-            // One after the other, durably: after a crash the stream begins with the first file that is there.
-            recovery::remove(self.fs.as_ref(), &part)?;
-            self.fs
-                .sync_dir(&self.dir)
-                .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
+                *leaving = Some(parts.remove(0));
+            }
+            if let Some(part) = leaving.as_deref() {
+                // One after the other, durably: after a crash the stream begins with the first file that is there.
+                recovery::remove(self.fs.as_ref(), part)?;
+                self.fs
+                    .sync_dir(&self.dir)
+                    .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
+            }
+            *leaving = None;
         }
     }
 

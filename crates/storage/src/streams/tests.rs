@@ -745,3 +745,33 @@ fn large_entries_stand_between_small_ones_as_they_were_appended() {
     world.files.sync().unwrap();
     assert_eq!(read_all(&world.files, 5_000), expected(world.list.iter()));
 }
+
+#[test]
+fn a_file_that_cannot_be_removed_goes_before_those_behind_it_whatever_fails() {
+    for call in 0..12 {
+        let mut world = World::new();
+        for round in 0..4 {
+            world.append(&[(2, 10, 1)], round > 0);
+        }
+        world.files.sync().unwrap();
+        world.fs.fail_at(world.fs.calls() + call, Fault::Io);
+        let first_try = world.files.drop_below(7);
+        let after = open(&world.fs.kill()).unwrap();
+        let left = read_all(&after, 5_000);
+        assert_eq!(
+            left,
+            expected(world.list[4 - left.len()..].iter()),
+            "call {call}: no hole"
+        );
+        if world.files.has_failed() {
+            continue;
+        }
+        world.files.drop_below(7).unwrap();
+        let after = open(&world.fs.kill()).unwrap();
+        assert_eq!(
+            read_all(&after, 5_000).len(),
+            1,
+            "call {call}, at first {first_try:?}"
+        );
+    }
+}
