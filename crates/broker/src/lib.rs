@@ -106,7 +106,7 @@ pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut, Wait};
 pub use messages::carbon_copies::Copies;
 pub use messages::consume::{QueueRef, Subscription};
 pub use messages::publish::{Prepared, Publisher, Taken};
-pub use messages::streams::{NoStream, Stream, StreamNumbers, StreamPublisher, StreamWatch};
+pub use messages::streams::{NoStream, Stream, StreamNumbers, StreamPublisher, StreamTracking, StreamWatch};
 pub use messages::unconfirmed::Unconfirmed;
 pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};

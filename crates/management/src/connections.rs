@@ -70,7 +70,14 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         call.vhost()?;
     }
     call.check_samples("bad_request")?;
-    let connections = call.snapshot.connections.get_or_init(|| visible(call));
+    listed(call, call.snapshot.connections.get_or_init(|| visible(call)))
+}
+
+/// These connections, and those of the same list that other nodes have.
+///
+/// # Errors
+/// The page makes no sense, or lies behind the last one.
+pub fn listed(call: &Call<'_>, connections: &[Arc<Connection>]) -> Result<Reply, Refusal> {
     let list = List {
         name: &|connection: &&Arc<Connection>| &connection.name,
         row: &|connection| Value::Object(row(call, connection, &Value::Null)),
@@ -125,14 +132,17 @@ pub fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
     match find(call) {
-        // RabbitMQ's list has null where its objects have empty text.
-        Ok(found) => Ok(object(
-            &call.query,
-            Value::Object(row(call, &found, &Value::from(""))),
-        )),
+        Ok(found) => Ok(shown(call, &found)),
         Err(Refusal::NotFound) => others::of_whoever_has_it(call, &Question::again(call)),
         Err(refusal) => Err(refusal),
     }
+}
+
+/// A connection by itself.
+pub fn shown(call: &Call<'_>, connection: &Connection) -> Reply {
+    // RabbitMQ's list has null where its objects have empty text.
+    let row = row(call, connection, &Value::from(""));
+    object(&call.query, Value::Object(row))
 }
 
 /// Sessions are AMQP 1.0's; in RabbitMQ's words.
@@ -184,8 +194,16 @@ fn close(call: &Call<'_>) -> Result<Reply, Refusal> {
         Err(Refusal::NotFound) => return others::of_whoever_has_it(call, &closing(call)),
         found => found?,
     };
+    close_one(call, &connection)
+}
+
+/// Closes a connection of this node.
+///
+/// # Errors
+/// It is neither the asker's nor is the asker an administrator.
+pub fn close_one(call: &Call<'_>, connection: &Connection) -> Result<Reply, Refusal> {
     may_touch(call, &connection.user)?;
-    end(call, &connection);
+    end(call, connection);
     Ok(Reply::empty(204))
 }
 
@@ -202,8 +220,8 @@ fn close_all_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// The request, for another node.
-fn closing(call: &Call<'_>) -> Question {
+/// The request to close something, for another node.
+pub fn closing(call: &Call<'_>) -> Question {
     Question {
         verb: "DELETE",
         reason: call.header("x-reason").map(str::to_owned),

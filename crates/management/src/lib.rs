@@ -121,6 +121,8 @@ mod snapshot;
 mod spread;
 mod standby;
 mod stop_impact;
+mod stream_tracking;
+mod streams;
 mod subscription;
 mod tap;
 mod telling;

@@ -38,6 +38,8 @@ pub enum Refusal {
     Unread,
     /// 503: the node takes no clients for the time being.
     Suspended,
+    /// 503: what is asked for cannot be had now.
+    Unavailable(&'static str),
     /// 503: this node of the cluster says nothing.
     Unreachable(String),
     /// 500: a defect of this broker.
@@ -80,7 +82,7 @@ impl Refusal {
             Self::Precondition(_) => 412,
             Self::Guesses => 429,
             Self::Internal(_) => 500,
-            Self::Suspended | Self::Unread | Self::Unreachable(_) => 503,
+            Self::Suspended | Self::Unread | Self::Unavailable(_) | Self::Unreachable(_) => 503,
         }
     }
 
@@ -117,6 +119,7 @@ impl Refusal {
                 "service_unavailable",
                 &"the node is in maintenance or its listeners are suspended".into(),
             ),
+            Self::Unavailable(reason) => body("service_unavailable", &(*reason).into()),
             Self::Unreachable(node) => body(
                 "service_unavailable",
                 &format!("node {node} did not answer in time").into(),

@@ -1,7 +1,7 @@
 //! What existed when something was asked for: all pieces of a long answer tell of this, however much comes and goes meanwhile.
 
 use broker::View;
-use broker::stats::{Channel, Connection, Consumer};
+use broker::stats::{Channel, Connection, Consumer, StreamConsumer, StreamPublisher};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -9,6 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// A channel and the connection that it is on.
 pub type OnConnection = (Arc<Connection>, Arc<Channel>);
+
+/// A consumer of the stream protocol and the connection that it is on.
+pub type ReadsStream = (Arc<Connection>, Arc<StreamConsumer>);
+
+/// A publisher of the stream protocol and the connection that it is on.
+pub type WritesStream = (Arc<Connection>, Arc<StreamPublisher>);
 
 /// What tells an object from all others of its kind and node.
 pub type Id = [u64; 2];
@@ -73,6 +79,10 @@ pub struct Snapshot {
     pub channels: OnceLock<Vec<OnConnection>>,
     /// Who consumes.
     pub consumers: OnceLock<Vec<Arc<Consumer>>>,
+    /// Who consumes by the stream protocol.
+    pub stream_consumers: OnceLock<Vec<ReadsStream>>,
+    /// Who publishes by it.
+    pub stream_publishers: OnceLock<Vec<WritesStream>>,
     /// Who alone is served, of queues that serve one consumer at a time.
     pub actives: OnceLock<Actives>,
     /// What other nodes have of the list that is asked for.
@@ -93,6 +103,8 @@ impl Snapshot {
             connections: OnceLock::new(),
             channels: OnceLock::new(),
             consumers: OnceLock::new(),
+            stream_consumers: OnceLock::new(),
+            stream_publishers: OnceLock::new(),
             actives: OnceLock::new(),
             elsewhere: OnceLock::new(),
             exchange_stats: OnceLock::new(),
@@ -112,6 +124,8 @@ impl Snapshot {
         bytes(&self.connections)
             + bytes(&self.channels)
             + bytes(&self.consumers)
+            + bytes(&self.stream_consumers)
+            + bytes(&self.stream_publishers)
             + elsewhere
             + actives
             + exchanges

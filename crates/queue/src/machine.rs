@@ -2,6 +2,7 @@
 
 use crate::store::{self, LogPlace, Place, Stored, Whereabouts};
 use crate::{ConsumerSettings, Effect, Ends, Glance, Losses, Request, Status};
+use model::chunk::Tracking;
 use model::{Block, ConsumerId, Incarnation, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
@@ -32,6 +33,11 @@ pub trait Inspect {
 
     /// The numbers between which its messages lie, the second one excluded; `None` if a later message may have a lower number.
     fn bounds(&self) -> Option<(Seq, Seq)>;
+
+    /// What a stream keeps for its publishers and consumers, as far as it is on record. Other kinds of queue keep nothing.
+    fn tracking(&self) -> Option<Tracking> {
+        None
+    }
 }
 
 /// Whether the contents can be handed over to another journal.

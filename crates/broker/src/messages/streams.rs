@@ -47,6 +47,15 @@ pub struct StreamNumbers {
     pub committed: Option<u64>,
 }
 
+/// What a stream keeps for its clients, each in the order of references.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamTracking {
+    /// The offsets that consumers have stored, by their references.
+    pub offsets: Vec<(Vec<u8>, u64)>,
+    /// The last numbers of publishers, by theirs.
+    pub sequences: Vec<(Vec<u8>, u64)>,
+}
+
 /// A place among those who are told of a stream: that it is gone, or that it is their turn. It ends with this.
 pub struct StreamWatch {
     stream: Stream,
@@ -210,6 +219,18 @@ impl Stream {
     pub fn store_offset(&self, reference: &[u8], offset: u64) {
         let reference = reference.into();
         self.ask(Ask::StoreOffset { reference, offset });
+    }
+
+    /// What it keeps for its clients, as far as it is on record.
+    pub fn tracking(&self) -> StreamTracking {
+        let tracking = self.queue.tracking().unwrap_or_default();
+        let owned = |(reference, number): (&[u8], u64)| (reference.to_vec(), number);
+        // Under references with a zero other nodes send: that is nobody's business.
+        let of_clients = |(reference, _): &(&[u8], u64)| !reference.contains(&0);
+        StreamTracking {
+            offsets: tracking.offsets().map(owned).collect(),
+            sequences: tracking.sequences().filter(of_clients).map(owned).collect(),
+        }
     }
 
     /// Its numbers.

@@ -191,6 +191,11 @@ impl Queue {
         self.stream_log.as_ref()
     }
 
+    /// The next offset that its readers wait for: everything below is safe. Only streams have one.
+    pub fn committed(&self) -> Option<u64> {
+        self.stream_log().map(|log| log.committed())
+    }
+
     /// From now on the member of a group turns it.
     pub fn follow(self: &Arc<Self>, replica: Replica) {
         self.replica.get_or_init(|| replica).begin();

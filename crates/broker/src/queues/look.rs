@@ -3,6 +3,7 @@
 use super::Queue;
 use super::local::Actions;
 use crate::node::ends::Ends;
+use model::chunk::Tracking;
 use model::{Ranges, Seq};
 use queue::{Answer, Glance, Inspect, Request};
 use std::sync::Arc;
@@ -49,5 +50,10 @@ impl Queue {
     /// See [`queue::Inspect::bounds`].
     pub fn bounds(self: &Arc<Self>) -> Option<(Seq, Seq)> {
         self.glance(|machine| machine.bounds()).flatten()
+    }
+
+    /// See [`queue::Inspect::tracking`].
+    pub fn tracking(self: &Arc<Self>) -> Option<Tracking> {
+        self.glance(|machine| machine.tracking()).flatten()
     }
 }

@@ -1,6 +1,7 @@
 //! A connection, as operators see it.
 
 use super::Registry;
+use super::stream_clients::{Entered, StreamClients, StreamConsumer, StreamPublisher};
 use super::{Channel, ChannelHandle, Count, Held, MessageSizes, Secured};
 use crate::clients::close_reason::CloseReason;
 use crate::clients::outbox::{Event, Outbox};
@@ -10,7 +11,7 @@ use model::table::{Table, Value};
 use model::{Limits, Message};
 use std::net::SocketAddr;
 use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
+    Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicU8, Ordering},
 };
 
@@ -121,6 +122,8 @@ pub struct Connection {
     held: Held,
     alarm_elsewhere: Mutex<Option<Arc<str>>>,
     channels: Mutex<Vec<Arc<Channel>>>,
+    /// Nothing, on connections of other protocols.
+    streams: OnceLock<Box<StreamClients>>,
     outbox: Arc<Outbox>,
     registry: Weak<Registry>,
     events: Arc<Events>,
@@ -179,6 +182,7 @@ impl Connection {
             held: Held::default(),
             alarm_elsewhere: Mutex::default(),
             channels: Mutex::default(),
+            streams: OnceLock::new(),
             outbox: opened.outbox,
             registry: opened.registry,
             events: opened.events,
@@ -265,6 +269,28 @@ impl Connection {
         self.lock().push(channel.clone());
         self.happened(|| channel.opened(self));
         ChannelHandle::new(self.clone(), channel)
+    }
+
+    /// Its publishers of the stream protocol, in the order in which they were declared.
+    pub fn stream_publishers(&self) -> Vec<Arc<StreamPublisher>> {
+        let streams = self.streams.get();
+        streams.map_or_else(Vec::new, |streams| streams.publishers.all())
+    }
+
+    /// Its consumers of the stream protocol, in the order in which they came.
+    pub fn stream_consumers(&self) -> Vec<Arc<StreamConsumer>> {
+        let streams = self.streams.get();
+        streams.map_or_else(Vec::new, |streams| streams.consumers.all())
+    }
+
+    /// Shows a publisher of the stream protocol to operators.
+    pub fn enter_stream_publisher(&self, publisher: StreamPublisher) -> Entered<StreamPublisher> {
+        self.streams.get_or_init(Box::default).publishers.enter(publisher)
+    }
+
+    /// Shows a consumer of the stream protocol to operators.
+    pub fn enter_stream_consumer(&self, consumer: StreamConsumer) -> Entered<StreamConsumer> {
+        self.streams.get_or_init(Box::default).consumers.enter(consumer)
     }
 
     pub(super) fn left(&self, channel: &Arc<Channel>) {

@@ -224,8 +224,14 @@ impl Streams for Opened {
         number: ReaderNumber,
         stream: &str,
         group: &str,
-        _: Option<&str>,
-    ) -> Result<(), Refused> {
+        super_stream: Option<&str>,
+    ) -> Result<Option<u32>, Refused> {
+        let partition = super_stream.map(|of| {
+            let partitions = self.partitions(of)?;
+            let place = partitions.iter().position(|it| it == stream);
+            place.map(|place| place as u32).ok_or(Refused::Precondition)
+        });
+        let partition = partition.transpose()?;
         let inbox = self.inbox.clone();
         self.with(stream, |kept| {
             let first = !kept.single.iter().any(|(of, ..)| of == group);
@@ -234,7 +240,7 @@ impl Streams for Opened {
                 let (reader, active) = (number, true);
                 inbox.tell(Told::Active { reader, active });
             }
-            Ok(())
+            Ok(partition)
         })
     }
 
@@ -360,5 +366,13 @@ impl Reader for Reading {
         let all = self.memory.0.lock().unwrap();
         let last = all.get(&self.stream).and_then(|kept| kept.chunks.last());
         last.map_or(0, |(first, _)| *first)
+    }
+
+    fn position(&self) -> u64 {
+        let all = self.memory.0.lock().unwrap();
+        let kept = all.get(&self.stream);
+        kept.map_or(0, |kept| {
+            kept.chunks.get(self.at).map_or(kept.next, |(first, _)| *first)
+        })
     }
 }

@@ -406,7 +406,7 @@ impl Streams for Opened {
         stream: &str,
         group: &str,
         super_stream: Option<&str>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<u32>, Refused> {
         let found = self.to_read(stream)?;
         let partition = match super_stream {
             None => None,
@@ -420,7 +420,7 @@ impl Streams for Opened {
         let registered = self.known.register(watch.id(), stream, Some(number));
         watch.join(group, partition);
         self.members.insert(number, (watch, registered));
-        Ok(())
+        Ok(partition)
     }
 
     fn stepped_down(&mut self, number: ReaderNumber) {
@@ -491,5 +491,9 @@ impl Reader for Reading {
 
     fn committed_chunk(&self) -> u64 {
         self.reader.committed_chunk()
+    }
+
+    fn position(&self) -> u64 {
+        self.reader.position()
     }
 }

@@ -109,7 +109,7 @@ pub trait Streams: Send {
     ) -> Result<Box<dyn Reader>, Refused>;
 
     /// Joins the single active consumers of this name. [`Told::Active`](super::inbox::Told::Active) says that this one is the
-    /// active one from now on, or is not any more.
+    /// active one from now on, or is not any more. Says at which place the stream is in its super stream, if one is named.
     ///
     /// # Errors
     /// As [`Streams::reader`], or the others of this name are of another super stream.
@@ -119,7 +119,7 @@ pub trait Streams: Send {
         stream: &str,
         group: &str,
         super_stream: Option<&str>,
-    ) -> Result<(), Refused>;
+    ) -> Result<Option<u32>, Refused>;
 
     /// The client knows that this one is not active any more: the next one may be.
     fn stepped_down(&mut self, number: ReaderNumber);
@@ -173,6 +173,9 @@ pub trait Reader: Send {
 
     /// The first offset of the last chunk that is committed.
     fn committed_chunk(&self) -> u64;
+
+    /// The next offset that it looks at.
+    fn position(&self) -> u64;
 }
 
 /// What a reader wants to see.

@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::queues::Queue;
 use crate::queues::host::{QueueHost, Turned};
-use model::chunk::Matcher;
+use model::chunk::{Matcher, Tracking};
 use model::{Block, ConsumerId, Incarnation, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
 use queue::stream::{
     Answer as Said, Effect as Order, From, Record, Request as Ask, Start, Stream, StreamRequest,
@@ -597,6 +597,10 @@ impl Inspect for StreamHost {
     fn bounds(&self) -> Option<(Seq, Seq)> {
         let status = self.machine.status();
         Some((status.first_offset, status.next_offset))
+    }
+
+    fn tracking(&self) -> Option<Tracking> {
+        Some(self.machine.tracking().clone())
     }
 }
 

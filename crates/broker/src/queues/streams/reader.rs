@@ -118,6 +118,11 @@ impl StreamReader {
         self.log.last_chunk().unwrap_or(0)
     }
 
+    /// The next offset that it looks at.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
     fn take(&mut self, bytes: &Bytes) -> Option<ReadChunk> {
         let (header, filter, entries) = parts(bytes)?;
         if header.next_offset() <= self.position {

@@ -2,6 +2,7 @@
 
 use crate::stream::refusal;
 use crate::stream::streams::{Publisher, PublisherNumber, Refused};
+use broker::stats::{Entered, StreamPublisher};
 use protocol::stream::{Command, ListBuf, Publish, PublishingError, ResponseCode, publish_confirm};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub struct Publishers {
 /// A publisher with its client's number.
 struct Publishing {
     number: PublisherNumber,
-    stream: Arc<str>,
-    reference: Vec<u8>,
+    /// What operators see of it: the stream, its reference, and what it has done.
+    shown: Entered<StreamPublisher>,
     publisher: Box<dyn Publisher>,
     dirty: bool,
 }
@@ -70,24 +71,22 @@ impl Publishers {
 
     /// True if the client has used this number, or this reference for this stream.
     pub fn has(&self, id: u8, stream: &str, reference: &[u8]) -> bool {
-        let same = |it: &Publishing| *it.stream == *stream && it.reference == reference;
+        let same = |it: &Publishing| *it.shown.stream == *stream && *it.shown.reference == *reference;
         self.by_id.contains_key(&id) || (!reference.is_empty() && self.by_id.values().any(same))
     }
 
     /// One more.
     pub fn add(
         &mut self,
-        id: u8,
         number: PublisherNumber,
-        stream: &str,
-        reference: &[u8],
+        shown: Entered<StreamPublisher>,
         publisher: Box<dyn Publisher>,
     ) {
+        let id = shown.id;
         self.ids.insert(number, id);
         let publishing = Publishing {
             number,
-            stream: stream.into(),
-            reference: reference.to_vec(),
+            shown,
             publisher,
             dirty: false,
         };
@@ -109,12 +108,12 @@ impl Publishers {
 
     /// The streams that are published to.
     pub fn streams(&self) -> Vec<Arc<str>> {
-        self.by_id.values().map(|it| it.stream.clone()).collect()
+        self.by_id.values().map(|it| it.shown.stream.clone()).collect()
     }
 
     /// Nobody publishes to this stream any more. True if somebody did.
     pub fn forget_stream(&mut self, stream: &str) -> bool {
-        let of_stream = self.by_id.iter().filter(|(_, it)| *it.stream == *stream);
+        let of_stream = self.by_id.iter().filter(|(_, it)| *it.shown.stream == *stream);
         let ids: Vec<u8> = of_stream.map(|(id, _)| *id).collect();
         for id in &ids {
             self.remove(*id);
@@ -154,7 +153,10 @@ impl Publishers {
             }
         }
         self.unconfirmed.add(taken, bytes);
+        let errored = refused.len() as u64;
+        publishing.shown.published.add(taken + errored);
         if !refused.is_empty() {
+            publishing.shown.errored.add(errored);
             Command::PublishError {
                 publisher_id: id,
                 errors: ListBuf::of(refused).as_list(),
@@ -173,34 +175,41 @@ impl Publishers {
         }
     }
 
+    fn of(&self, number: PublisherNumber) -> Option<(u8, &Publishing)> {
+        let id = *self.ids.get(&number)?;
+        Some((id, self.by_id.get(&id)?))
+    }
+
     /// Confirms messages, in frames that the client takes.
     pub fn confirmed(&mut self, number: PublisherNumber, ids: &[u64], frame_max: u32, out: &mut Vec<u8>) {
         self.unconfirmed.remove(ids.len() as u64);
-        let Some(id) = self.ids.get(&number) else {
+        let Some((id, publishing)) = self.of(number) else {
             return;
         };
+        publishing.shown.confirmed.add(ids.len() as u64);
         let most = match frame_max {
             0 => CONFIRMED_AT_ONCE,
             bytes => (bytes.saturating_sub(9) as usize / 8).clamp(1, CONFIRMED_AT_ONCE),
         };
         for ids in ids.chunks(most) {
-            publish_confirm(out, *id, ids);
+            publish_confirm(out, id, ids);
         }
     }
 
     /// Tells a publisher what was not taken.
     pub fn rejected(&mut self, number: PublisherNumber, ids: &[u64], why: Refused, out: &mut Vec<u8>) {
         self.unconfirmed.remove(ids.len() as u64);
-        let Some(id) = self.ids.get(&number) else {
+        let Some((id, publishing)) = self.of(number) else {
             return;
         };
+        publishing.shown.errored.add(ids.len() as u64);
         let code = refusal::code(why);
         let errors = ids.iter().map(|id| PublishingError {
             publishing_id: *id,
             code,
         });
         Command::PublishError {
-            publisher_id: *id,
+            publisher_id: id,
             errors: ListBuf::of(errors).as_list(),
         }
         .encode(out);

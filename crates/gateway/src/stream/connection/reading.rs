@@ -4,9 +4,11 @@ use super::open::Open;
 use super::requests::Update;
 use crate::output::Output;
 use crate::stream::streams::{Filter, Reader, ReaderNumber, Refused, Streams};
-use broker::NextChunk;
+use broker::stats::{Entered, StreamConsumer, StreamGroup};
+use broker::{NextChunk, ReadChunk};
+use model::chunk::Header;
 use protocol::stream::request::{ConsumerUpdate, Subscribe};
-use protocol::stream::{Answer, Command, Content, OffsetSpec, Properties, ResponseCode, deliver_head};
+use protocol::stream::{Answer, Command, Content, OffsetSpec, Properties, ResponseCode, Text, deliver_head};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -22,7 +24,8 @@ pub struct Subscriptions {
 /// A subscription with its client's number.
 pub struct Subscription {
     number: ReaderNumber,
-    stream: Arc<str>,
+    /// What operators see of it: the stream, and how far it has come.
+    shown: Entered<StreamConsumer>,
     from: OffsetSpec,
     filter: Option<Filter>,
     credit: u32,
@@ -44,10 +47,11 @@ impl Subscriptions {
 
     /// The streams that are read.
     pub fn streams(&self) -> Vec<Arc<str>> {
-        self.by_id.values().map(|it| it.stream.clone()).collect()
+        self.by_id.values().map(|it| it.shown.stream.clone()).collect()
     }
 
-    fn add(&mut self, id: u8, subscription: Subscription) {
+    fn add(&mut self, subscription: Subscription) {
+        let id = subscription.shown.id;
         self.ids.insert(subscription.number, id);
         self.by_id.insert(id, subscription);
         self.wake(id);
@@ -68,7 +72,7 @@ impl Subscriptions {
 
     /// Nobody reads this stream any more. True if somebody did.
     pub fn forget_stream(&mut self, stream: &str, streams: &mut dyn Streams) -> bool {
-        let of_stream = self.by_id.iter().filter(|(_, it)| *it.stream == *stream);
+        let of_stream = self.by_id.iter().filter(|(_, it)| *it.shown.stream == *stream);
         let ids: Vec<u8> = of_stream.map(|(id, _)| *id).collect();
         for id in &ids {
             self.remove(*id, streams);
@@ -100,6 +104,7 @@ impl Subscriptions {
             .get_mut(&id)
             .ok_or(ResponseCode::SubscriptionIdDoesNotExist)?;
         it.credit = it.credit.saturating_add(credit.into());
+        it.shown.credits.set(it.credit.into());
         if it.reader.is_none() {
             return Err(ResponseCode::PreconditionFailed);
         }
@@ -121,7 +126,9 @@ impl Subscriptions {
             let Some(reader) = &mut it.reader else {
                 continue;
             };
-            let chunk = match reader.next() {
+            let next = reader.next();
+            it.shown.set_next(Some(reader.position()));
+            let chunk = match next {
                 NextChunk::Here(chunk) => chunk,
                 NextChunk::Later => continue,
                 NextChunk::AskAgain => {
@@ -131,6 +138,8 @@ impl Subscriptions {
                 }
             };
             it.credit -= 1;
+            it.shown.credits.set(it.credit.into());
+            it.shown.consumed.add(messages(&chunk));
             let committed = says_committed.then(|| reader.committed_chunk());
             let bytes = out.bytes();
             let length = chunk.header.len() + chunk.entries.len();
@@ -173,27 +182,35 @@ impl Open {
         if self.subscriptions.has(id) {
             return Err(ResponseCode::SubscriptionIdAlreadyExists);
         }
+        let said = said(&properties);
         let single = properties.get("single-active-consumer") == Some("true".into());
         let (number, filter) = (ReaderNumber(self.number()), filter(&properties));
-        let reader = match (single, name) {
+        let (reader, group) = match (single, name) {
             (false, _) => {
                 let reader = self
                     .streams
                     .reader(number, stream, subscribe.from, filter.clone());
-                Some(reader.map_err(code)?)
+                (Some(reader.map_err(code)?), None)
             }
             (true, Some(name)) => {
                 let group = name.as_str().ok_or(ResponseCode::PreconditionFailed)?;
                 let super_stream = properties.get("super-stream").and_then(|it| it.as_str());
                 let joined = self.streams.join(number, stream, group, super_stream);
-                joined.map_err(code)?;
-                None
+                let group = StreamGroup {
+                    name: group.into(),
+                    partition: joined.map_err(code)?,
+                };
+                (None, Some(group))
             }
             (true, None) => return Err(ResponseCode::PreconditionFailed),
         };
+        let shown = StreamConsumer::new(id, stream.into(), said, group);
+        let shown = self.shown.enter_stream_consumer(shown);
+        shown.credits.set(subscribe.credit.into());
+        shown.set_next(reader.as_ref().map(|reader| reader.position()));
         let subscription = Subscription {
             number,
-            stream: stream.into(),
+            shown,
             from: subscribe.from,
             filter,
             credit: subscribe.credit.into(),
@@ -202,7 +219,7 @@ impl Open {
             reader,
             ready: false,
         };
-        self.subscriptions.add(id, subscription);
+        self.subscriptions.add(subscription);
         Ok(())
     }
 
@@ -216,8 +233,10 @@ impl Open {
             return;
         };
         it.active = active;
+        it.shown.set_active(active);
         if !active {
             it.reader = None;
+            it.shown.set_next(None);
         }
         let correlation_id = self.next_update;
         self.next_update = self.next_update.wrapping_add(1);
@@ -261,14 +280,17 @@ impl Open {
         };
         match self
             .streams
-            .reader(it.number, &it.stream, from, it.filter.clone())
+            .reader(it.number, &it.shown.stream, from, it.filter.clone())
         {
-            Ok(reader) => it.reader = Some(reader),
+            Ok(reader) => {
+                it.shown.set_next(Some(reader.position()));
+                it.reader = Some(reader);
+            }
             Err(refused) => {
                 tracing::warn!(
                     area = "connection",
                     "the single active consumer of stream '{}' cannot read it: {refused:?}",
-                    it.stream
+                    it.shown.stream
                 );
             }
         }
@@ -291,4 +313,24 @@ pub fn filter(properties: &Properties<'_>) -> Option<Filter> {
         values,
         unfiltered: properties.get("match-unfiltered") == Some("true".into()),
     })
+}
+
+/// Of what a client says of a subscription so many bytes are shown.
+const SHOWN_BYTES: usize = 4_096;
+
+/// What a client says of a subscription, as text: the first properties, as far as they are not too long to be kept.
+fn said(properties: &Properties<'_>) -> Vec<(String, String)> {
+    let text = |text: Text<'_>| String::from_utf8_lossy(text.0).into_owned();
+    let mut left = SHOWN_BYTES;
+    let short = properties.iter().take_while(|it| {
+        let fits = left.checked_sub(it.key.0.len() + it.value.0.len());
+        left = fits.unwrap_or_default();
+        fits.is_some()
+    });
+    short.map(|it| (text(it.key), text(it.value))).collect()
+}
+
+/// How many messages are in a chunk.
+fn messages(chunk: &ReadChunk) -> u64 {
+    Header::read(&chunk.header).map_or(0, |header| header.records.into())
 }

@@ -8,6 +8,7 @@ use crate::stream::refusal::code;
 use crate::stream::streams::{
     Answer as Answered, NewSuperStream, PublisherNumber, Question, ReaderNumber, Refused,
 };
+use broker::stats::StreamPublisher;
 use protocol::stream::request::{
     Create, CreateSuperStream, DeclarePublisher, ExchangeCommandVersions, Metadata,
 };
@@ -171,7 +172,9 @@ impl Open {
         let number = PublisherNumber(self.number());
         let named = (!reference.is_empty()).then_some(reference);
         let publisher = self.streams.publisher(number, stream, named).map_err(code)?;
-        self.publishers.add(id, number, stream, reference, publisher);
+        let shown = StreamPublisher::new(id, stream.into(), reference);
+        let shown = self.shown.enter_stream_publisher(shown);
+        self.publishers.add(number, shown, publisher);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ mod coming;
 mod existing;
 mod language;
 mod publishing;
+mod shown;
 mod subscribing;
 
 use super::connection::StreamConnection;
