@@ -29,6 +29,7 @@ mod process;
 mod queues;
 mod quorum_queues;
 mod rings;
+mod stream_clients;
 mod streams;
 mod tails;
 mod topics;
@@ -78,6 +79,7 @@ pub const ALL: &[&[Command]] = &[
     quorum_queues::COMMANDS,
     quorum_queues::RECOVERY,
     streams::COMMANDS,
+    stream_clients::COMMANDS,
     absent::COMMANDS,
 ];
 

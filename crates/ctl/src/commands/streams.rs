@@ -1,7 +1,8 @@
 //! Streams, super streams, and clients of the stream protocol. What this version cannot tell or do fails and says so: an empty
 //! list would mean that there is nothing.
 
-use super::absent::{Answer, filled, known_columns, member, nothing, strategy, table, tell};
+use super::absent::{Answer, filled, member, nothing, strategy, table, tell};
+use super::stream_clients::tracked_for_status;
 use super::text;
 use crate::ask::{Ask, encode};
 use crate::columns::{self, Column};
@@ -64,26 +65,6 @@ pub const COMMANDS: &[Command] = table! {
             not_yet(ask, "Setting retention policy of stream {0} ...", ask.word(0), missing, how)
         };
 
-    // What is tracked in streams.
-    [Streams] Queues "list_stream_tracking" 1 1 "<stream> [--all | --offset | --writer] [--vhost <vhost>]";
-        "Lists the offsets stored in a stream; not in this version";
-        ["stream=", "all", "offset", "writer"] |ask| {
-            let kinds = ["all", "offset", "writer"].map(|kind| ask.line.has(kind));
-            if kinds.iter().filter(|given| **given).count() > 1 {
-                return Err(Failure::usage("Specify only one of --all, --offset, --writer."));
-            }
-            let missing = Failure::error(UNAVAILABLE, "The stream does not exist.");
-            let told = "Listing tracking information for stream {0} ...";
-            not_yet(ask, told, ask.word(0), missing, "this version does not list what is tracked in it")
-        };
-    [Streams] Queues "reset_offset" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
-        "Resets an offset stored in a stream; not in this version";
-        ["stream=", "reference="] |ask| {
-            let stream = named(ask)?;
-            let missing = Failure::error(UNAVAILABLE, "The stream does not exist");
-            not_yet(ask, "Resetting stored offset ...", stream, missing, "this version does not reset what is tracked in it")
-        };
-
     // Super streams.
     [Streams] Queues "add_super_stream" 1 1
         "<name> [--vhost <vhost>] [--partitions <partitions>] [--binding-keys <binding-keys>]";
@@ -99,24 +80,6 @@ pub const COMMANDS: &[Command] = table! {
     [Ctl, Diagnostics, Streams] Queues "list_stream_connections" 0 32 "[<column> ...]";
         "Lists connections of the stream protocol";
         ["verbose|V"] connections;
-    [Ctl, Diagnostics, Streams] Queues "list_stream_consumers" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists consumers of the stream protocol; not in this version";
-        ["verbose|V"] |ask| not_listed(ask, CONSUMERS, "Listing stream consumers ...", "consumers of the stream protocol");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_publishers" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists publishers of the stream protocol; not in this version";
-        ["verbose|V"] |ask| not_listed(ask, PUBLISHERS, "Listing stream publishers ...", "publishers of the stream protocol");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_consumer_groups" 0 32 "[--vhost <vhost>] [<column> ...]";
-        "Lists stream consumer groups; not in this version";
-        ["verbose|V"] |ask| not_listed(ask, GROUPS, "Listing stream consumer groups ...", "groups of stream consumers");
-    [Ctl, Diagnostics, Streams] Queues "list_stream_group_consumers" 0 32
-        "--stream <stream> --reference <reference> [--vhost <vhost>] [<column> ...]";
-        "Lists the consumers of a stream consumer group; not in this version";
-        ["verbose|V", "stream=", "reference="] |ask| {
-            let stream = named(ask)?;
-            columns::chosen(ask, GROUP_CONSUMERS, &[])?;
-            let missing = Failure::error(UNAVAILABLE, NO_GROUP);
-            not_yet(ask, "Listing group consumers ...", stream, missing, "this version does not list its groups of consumers")
-        };
     [Ctl, Streams] Queues "activate_stream_consumer" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
         "Activates a consumer of a stream consumer group; not in this version";
         ["stream=", "reference="] |ask| {
@@ -127,8 +90,8 @@ pub const COMMANDS: &[Command] = table! {
         };
 };
 
-const NO_OBJECT: &str = "Object (queue, stream, exchange, etc) was not found";
-const NO_GROUP: &str = "The group does not exist";
+pub(super) const NO_OBJECT: &str = "Object (queue, stream, exchange, etc) was not found";
+pub(super) const NO_GROUP: &str = "The group does not exist";
 
 /// `subscriptions` are not told by the API.
 const CONNECTIONS: &[Column] = &[
@@ -159,18 +122,9 @@ const CONNECTIONS: &[Column] = &[
     Column::same("user"),
     Column::same("vhost"),
 ];
-const CONSUMERS: &[Column] = known_columns!(
-    "active" "activity_status" "connection_pid" "credits" "messages_consumed" "node" "offset" "offset_lag" "properties" "stream"
-    "subscription_id"
-);
-const PUBLISHERS: &[Column] = known_columns!(
-    "connection_pid" "messages_confirmed" "messages_errored" "messages_published" "node" "publisher_id" "reference" "stream"
-);
-const GROUPS: &[Column] = known_columns!("consumers" "partition_index" "reference" "stream");
-const GROUP_CONSUMERS: &[Column] = known_columns!("connection_name" "state" "subscription_id");
 
 /// Both a stream and a reference are named: the stream.
-fn named<'a>(ask: &Ask<'a>) -> Result<&'a str, Failure> {
+pub(super) fn named<'a>(ask: &Ask<'a>) -> Result<&'a str, Failure> {
     match (ask.line.value("stream"), ask.line.value("reference")) {
         (Some(stream), Some(_)) => Ok(stream),
         _ => Err(Failure::usage("not enough arguments.")),
@@ -203,16 +157,6 @@ fn not_yet(ask: &Ask<'_>, told: &str, name: &str, missing: Failure, why: &str) -
     })
 }
 
-/// Something that cannot be listed.
-fn not_listed(ask: &Ask<'_>, known: &'static [Column], told: &str, what: &str) -> Answer {
-    columns::chosen(ask, known, &[])?;
-    tell(ask, told)?;
-    Err(Failure::error(
-        UNAVAILABLE,
-        format!("this version does not list {what}"),
-    ))
-}
-
 /// What concerns the copies of all streams: nothing, if there are no streams.
 fn for_copies(ask: &Ask<'_>, told: &str) -> Answer {
     let queues = ask.get("/queues?columns=type")?;
@@ -240,18 +184,10 @@ fn transfer(ask: &Ask<'_>) -> Answer {
 }
 
 fn status(ask: &Ask<'_>) -> Answer {
-    if ask.line.has("tracking") {
-        let missing = Failure::plain(BAD_VALUE, NO_OBJECT);
-        let why = "this version does not list what is tracked in it";
-        return not_yet(
-            ask,
-            "Status of stream {0} on node {node} ...",
-            ask.word(0),
-            missing,
-            why,
-        );
-    }
     tell(ask, "Status of stream {0} on node {node} ...")?;
+    if ask.line.has("tracking") {
+        return tracked_for_status(ask);
+    }
     let found = stream(ask, ask.word(0))?.ok_or_else(|| Failure::plain(BAD_VALUE, NO_OBJECT))?;
     Ok(Output::Rows(status_of(&found)))
 }
