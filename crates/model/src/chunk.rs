@@ -269,7 +269,7 @@ impl<'a> Chunk<'a> {
         self.bytes
     }
 
-    /// The checksum of the whole chunk, of the same kind as that of its entries, which are not read again for it if they are many.
+    /// The checksum of the whole chunk, of the same kind as that of its entries, which are not read again if they are many.
     pub fn whole_checksum(&self) -> u32 {
         let entries = self.entries_section();
         if entries.len() < WORTH_COMBINING {

@@ -2,8 +2,8 @@
 //! when they have arrived safely.
 //!
 //! A queue of another node that cannot be reached takes nothing: a dead letter that would go there, perhaps among others, stays
-//! where it died, and is published again later: as soon as another node can be reached, or after a pause that grows. Nothing of it
-//! is kept here meanwhile.
+//! where it died, and is published again later: as soon as another node can be reached, or after a pause that grows. Nothing of
+//! it is kept here meanwhile.
 //!
 //! What exchanges keep goes on from here as well: messages whose delay is over, and those that other nodes have sent to a
 //! deduplication exchange, for the node that remembers what has passed it. These wait here, in their order, as long as this node

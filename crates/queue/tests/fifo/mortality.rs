@@ -577,7 +577,7 @@ proptest! {
     }
 }
 
-/// Dead letters that did not arrive come back after a pause, which is longer each time; once the reason is over they come at once.
+/// Dead letters that did not arrive come back after a pause, which is longer each time; once the reason is over they come then.
 #[test]
 fn what_did_not_arrive_is_handed_over_without_a_pause_once_the_reason_is_over() {
     let mut world = World::new(QueueSettings {

@@ -439,8 +439,8 @@ impl StreamFiles {
     /// number is next. Whoever reads one of them now can go on to its end.
     ///
     /// # Errors
-    /// A file cannot be removed, and those before it are gone; or as [`sync`](Self::sync), and none is. It is tried again by the next
-    /// call.
+    /// A file cannot be removed, and those before it are gone; or as [`sync`](Self::sync), and none is. It is tried again by
+    /// the next call.
     pub fn drop_below(&self, number: u64) -> Result<(), StorageError> {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         let goes = |first: &Arc<Part>| first.extent().next <= number;

@@ -122,8 +122,8 @@ impl Writer {
         self.reserved = self.safe.extent.end;
     }
 
-    /// Adds an entry's frame to the buffer, and says where that ends. Its bytes are among the large ones if they are. What is below
-    /// `synced` is safe.
+    /// Adds an entry's frame to the buffer, and says where that ends. Its bytes are among the large ones if they are. What is
+    /// below `synced` is safe.
     pub(super) fn put<'a>(
         &mut self,
         (owner, position): (u64, u64),
