@@ -1,5 +1,6 @@
-"""What is one node's alone is told through any other one of its cluster: events as they happen, and what an exchange remembers."""
+"""What is one node's alone is told through any other one of its cluster: events as they happen, what an exchange remembers, where a stream is."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pika
 import pytest
+import rstream
 
 from api import Api
 from test_command_line import follow  # noqa: F401 - a fixture
@@ -101,3 +103,36 @@ def test_what_an_exchange_remembers_is_shown_by_every_node(cluster):
             assert expected in asked.get(listed).json
         for page in ("name=once", "sort=cache_info.entries"):
             assert asked.get(f"/exchanges?columns=name,cache_info&page=1&page_size=1&{page}").json["items"] == [expected]
+
+
+def stream_client(kind, cluster, node):
+    return kind(host="127.0.0.1", port=cluster.nodes[node].stream_port, username="guest", password="guest")
+
+
+async def publish_and_read(cluster, stream):
+    """Makes a stream on one node, and publishes and reads by way of another one."""
+    got = asyncio.Queue()
+    async with stream_client(rstream.Producer, cluster, MEANT) as there, stream_client(rstream.Producer, cluster, ASKED) as producer:
+        await there.create_stream(stream)
+        for number in range(20):
+            await producer.send_wait(stream, str(number).encode())
+        consumer = stream_client(rstream.Consumer, cluster, ASKED)
+        await consumer.start()
+        await consumer.subscribe(stream, lambda message, _: got.put_nowait(message), offset_specification=rstream.ConsumerOffsetSpecification(rstream.OffsetType.FIRST))
+        running = asyncio.create_task(consumer.run())
+        told = [await asyncio.wait_for(got.get(), PATIENCE_SECONDS) for _ in range(20)]
+        await consumer.close()
+        running.cancel()
+        await producer.delete_stream(stream)
+    return told
+
+
+def test_clients_of_streams_find_them_through_any_node(cluster):
+    got = asyncio.run(asyncio.wait_for(publish_and_read(cluster, "any.stream"), 60))
+    assert got == [str(number).encode() for number in range(20)]
+
+
+def test_where_streams_are_is_known_again_once_a_node_is_back(cluster):
+    cluster.nodes[ASKED].restart()
+    cluster.wait_until_whole()
+    assert len(asyncio.run(asyncio.wait_for(publish_and_read(cluster, "any.stream.again"), 60))) == 20

@@ -38,9 +38,10 @@ impl Gateway {
     pub fn start(broker: Arc<Broker>, options: Options) -> Result<Self, StartError> {
         let incomplete = Arc::<Incomplete>::default();
         let amqp = Amqp::new(Arc::clone(&broker), options.amqp.clone(), incomplete);
+        broker.serve_streams(options.stream.addresses());
         let streams = Stream {
             broker: broker.clone(),
-            source: Arc::new(NodeStreams::new(&options.stream)),
+            source: Arc::new(NodeStreams),
             options: options.stream.clone(),
         };
         Self::start_with(&broker, options, vec![Arc::new(amqp), Arc::new(streams)])

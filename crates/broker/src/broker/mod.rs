@@ -26,7 +26,9 @@ use crate::groups::{Links, NodeGroups};
 use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
-use crate::queues::{Alone, Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue};
+use crate::queues::{
+    Alone, Existing, Handle, JournalOf, Peers, Queue, Registry, SharedQueue, StreamAddresses,
+};
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Placing, Sharing, Topology};
 use catalog::{Record, View};
@@ -349,6 +351,11 @@ impl Broker {
         self.replies.join(peers.clone());
         self.topology.join(peers);
         self.topology.tell_alarm(self.alarm());
+    }
+
+    /// Clients of the stream protocol reach this node there: other nodes are told, and tell their clients. May be called once.
+    pub fn serve_streams(&self, at: StreamAddresses) {
+        self.topology.serve_streams(at);
     }
 
     /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.

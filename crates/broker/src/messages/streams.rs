@@ -3,8 +3,8 @@
 
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::node::ends::{Ends, Outlet, Receipt};
-use crate::queues::Queue;
 use crate::queues::streams::{StreamLog, StreamReader};
+use crate::queues::{Queue, StreamAddresses};
 use crate::session::Session;
 use catalog::{ObjectKind, QueueKind, Verb};
 use model::chunk::{Batch, EntryError, Matcher};
@@ -116,6 +116,11 @@ impl Session {
     /// True if this is the node that the session is on.
     pub fn is_this_node(&self, node: catalog::NodeId) -> bool {
         self.broker().topology().incarnation().node == node
+    }
+
+    /// Where clients of the stream protocol reach a node; `None` if it has not said so since this one has heard of it.
+    pub fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
+        self.broker().topology().stream_addresses(node)
     }
 
     fn stream(&self, name: &str, verb: Verb, channel: ChannelId) -> Result<Stream, NoStream> {

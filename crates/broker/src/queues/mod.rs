@@ -29,7 +29,7 @@ pub use kinds::{JournalOf, QueueType, queue_type};
 pub use local::{OwnTerm, Queue};
 pub use paging::Paging;
 pub use registry::Registry;
-pub use remote::{Peers, Remote, Request};
+pub use remote::{HostAndPort, Peers, Remote, Request, StreamAddresses};
 pub use replay::{Missing, Replaying};
 pub use replica::{Follower, Machinery, Replica, group_of, groups_of, queue_of};
 pub use status::Status;

@@ -29,6 +29,18 @@ pub trait Remote: Debug + Send + Sync {
     fn deleted(&self, _queue: QueueId) {}
 }
 
+/// Where clients reach a node: a name or an address of at most 255 bytes, and a port.
+pub type HostAndPort = (Box<str>, u16);
+
+/// Where clients of the stream protocol reach a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamAddresses {
+    /// Without TLS.
+    pub plain: HostAndPort,
+    /// With TLS.
+    pub tls: HostAndPort,
+}
+
 /// The other nodes.
 pub trait Peers: Debug + Send + Sync {
     /// The way to a node; `None` if it cannot be reached.
@@ -69,6 +81,14 @@ pub trait Peers: Debug + Send + Sync {
 
     /// This node has an alarm from now on, or none any more.
     fn alarm(&self, _reason: Option<AlarmReason>) {}
+
+    /// Clients of the stream protocol reach this node there.
+    fn serve_streams(&self, _at: &StreamAddresses) {}
+
+    /// Where clients of the stream protocol reach another node, if it has said so since it was heard of.
+    fn stream_addresses(&self, _node: NodeId) -> Option<StreamAddresses> {
+        None
+    }
 
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}

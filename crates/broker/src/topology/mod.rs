@@ -36,7 +36,7 @@ use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::LocalJournal;
 use crate::options::{Options, Reconciliation};
-use crate::queues::{Peers, QueueEvents, Registry};
+use crate::queues::{Peers, QueueEvents, Registry, StreamAddresses};
 use crate::stats::{self, Change};
 use crate::topology::caches::Caches;
 use catalog::{
@@ -136,6 +136,8 @@ pub struct Topology {
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
     /// The other nodes; nobody, before this node joins them.
     peers: OnceLock<Arc<dyn Peers>>,
+    /// Where clients of the stream protocol reach this node, once it listens to them.
+    stream_addresses: OnceLock<StreamAddresses>,
     /// Queues whose groups may have other members than they are to have.
     unsettled: Mutex<BTreeSet<QueueId>>,
     /// Queues of this node that are to have members on others.
@@ -173,6 +175,7 @@ impl Topology {
             leader: OnceLock::new(),
             shared: OnceLock::new(),
             peers: OnceLock::new(),
+            stream_addresses: OnceLock::new(),
             unsettled: Mutex::default(),
             growing: Mutex::default(),
             refounding: Mutex::default(),

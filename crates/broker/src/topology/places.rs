@@ -3,7 +3,7 @@
 use super::Topology;
 use super::load::Load;
 use crate::clients::alarms::AlarmReason;
-use crate::queues::{Handle, Peers};
+use crate::queues::{Handle, Peers, StreamAddresses};
 use catalog::{ExchangeKind, Locator, Node, NodeId, QueueKind, Refusal, Request, View};
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
@@ -128,6 +128,27 @@ impl Topology {
         let _ = self.peers.set(peers);
         self.follow_peers();
         self.reach_shared();
+        self.tell_stream_addresses();
+    }
+
+    /// See [`crate::Broker::serve_streams`].
+    pub fn serve_streams(&self, at: StreamAddresses) {
+        let _ = self.stream_addresses.set(at);
+        self.tell_stream_addresses();
+    }
+
+    fn tell_stream_addresses(&self) {
+        if let (Some(peers), Some(at)) = (self.peers.get(), self.stream_addresses.get()) {
+            peers.serve_streams(at);
+        }
+    }
+
+    /// Where clients of the stream protocol reach a node, if that is known.
+    pub fn stream_addresses(&self, node: NodeId) -> Option<StreamAddresses> {
+        match node == self.own_node() {
+            true => self.stream_addresses.get().cloned(),
+            false => self.peers.get()?.stream_addresses(node),
+        }
     }
 
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.

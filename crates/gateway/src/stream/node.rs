@@ -3,7 +3,6 @@
 
 use super::catalog_steps::{Step, Steps};
 use super::inbox::{Inbox, Told};
-use super::options::{Advertised, Options};
 use super::streams::*;
 use broker::Answer as QueueAnswer;
 use broker::{
@@ -16,35 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The streams of this node.
-pub struct NodeStreams {
-    advertised: Advertised,
-    advertised_tls: Advertised,
-}
-
-impl NodeStreams {
-    /// Clients are told that this node is where these options say.
-    pub fn new(options: &Options) -> Self {
-        Self {
-            advertised: options.advertised.clone(),
-            advertised_tls: options.advertised_tls.clone(),
-        }
-    }
-}
+pub struct NodeStreams;
 
 impl Source for NodeStreams {
     fn open(&self, session: &Arc<Session>, inbox: Arc<Inbox>, secured: bool) -> Box<dyn Streams> {
-        let at = if secured {
-            &self.advertised_tls
-        } else {
-            &self.advertised
-        };
         Box::new(Opened {
             session: session.clone(),
             inbox,
-            here: Address {
-                host: at.host.clone(),
-                port: at.port.into(),
-            },
+            secured,
             known: Known::default(),
             sent: BTreeMap::new(),
             offsets: BTreeMap::new(),
@@ -71,7 +49,8 @@ enum Asked {
 struct Opened {
     session: Arc<Session>,
     inbox: Arc<Inbox>,
-    here: Address,
+    /// The client has come by TLS.
+    secured: bool,
     known: Known,
     /// What publishers have handed on and nobody has confirmed.
     sent: BTreeMap<PublisherNumber, Sent>,
@@ -280,10 +259,15 @@ impl Streams for Opened {
 
     fn locate(&self, stream: &str) -> Result<Located, Refused> {
         let home = self.session.stream_home(stream)?;
-        Ok(Located {
-            leader: self.session.is_this_node(home).then(|| self.here.clone()),
-            replicas: Vec::new(),
-        })
+        let leader = self.session.stream_addresses(home).map(|at| {
+            let (host, port) = if self.secured { at.tls } else { at.plain };
+            Address {
+                host: host.into(),
+                port: port.into(),
+            }
+        });
+        let replicas = Vec::new();
+        Ok(Located { leader, replicas })
     }
 
     fn partitions(&self, super_stream: &str) -> Result<Vec<String>, Refused> {

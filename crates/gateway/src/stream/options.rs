@@ -2,6 +2,7 @@
 
 use crate::connection::Millis;
 use crate::login::AnonymousLogin;
+use broker::StreamAddresses;
 use listener::LoginFrom;
 use protocol::amqp::handshake::Mechanism;
 use protocol::stream::frame::FRAME_MAX;
@@ -47,6 +48,15 @@ pub struct Advertised {
 }
 
 impl Options {
+    /// Where clients reach this node, for other nodes.
+    pub fn addresses(&self) -> StreamAddresses {
+        let at = |it: &Advertised| (it.host.as_str().into(), it.port);
+        StreamAddresses {
+            plain: at(&self.advertised),
+            tls: at(&self.advertised_tls),
+        }
+    }
+
     /// RabbitMQ's, for a node that is reached at this host and these ports.
     pub fn new(host: &str, port: u16, tls_port: u16) -> Self {
         let at = |port| Advertised {

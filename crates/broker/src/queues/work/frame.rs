@@ -6,7 +6,9 @@
 //!   2 down   queue, a frame of the sessions
 //!   3 reply  virtual host and address (each with its length), a block with one message
 //!   4 alarm  the node's alarm u8: 0 none, 1 memory, 2 disk, 3 both, 4 the log has no room, 5 the log failed
-//!   5 led    queue, the node that leads it u32
+//!   7 led    queue, the node that leads it u32
+//!   8 streams  whether it asks for the other's u8, where the node's streams are reached: host with its length and port, without
+//!              TLS and with it
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -18,6 +20,7 @@
 use crate::clients::alarms::AlarmReason;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, Parts, Reading, ToLeader, ToNode, block};
+use crate::queues::remote::{HostAndPort, StreamAddresses};
 use bytes::Bytes;
 use model::{Block, QueueId};
 use queue::encoding::{Input, put};
@@ -31,6 +34,7 @@ const REPLY: u8 = 3;
 const ALARM: u8 = 4;
 /// Those between are [`OfDetours`](super::passed::OfDetours)'s.
 const LED: u8 = 7;
+const STREAMS: u8 = 8;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -64,6 +68,9 @@ pub enum Envelope {
     },
     /// The node has an alarm, or none any more.
     Alarm(Option<AlarmReason>),
+    /// Clients of the stream protocol reach the node there. Whoever sees a link first says so before the other one listens to it:
+    /// so the other one asks.
+    Streams { at: StreamAddresses, asks: bool },
     /// The node was asked about a queue that it does not lead: this one does.
     Led { queue: QueueId, leader: NodeId },
 }
@@ -107,6 +114,14 @@ impl Envelope {
                 put(said, queue.0);
                 put(said, leader.0.into());
             }
+            Self::Streams { at, asks } => {
+                said.extend_from_slice(&[STREAMS, u8::from(*asks)]);
+                for (host, port) in [&at.plain, &at.tls] {
+                    put(said, host.len() as u64);
+                    said.extend_from_slice(host.as_bytes());
+                    put(said, (*port).into());
+                }
+            }
             Self::Alarm(reason) => {
                 let number = ALARMS.iter().position(|known| Some(*known) == *reason);
                 said.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
@@ -143,6 +158,17 @@ impl Envelope {
                 queue: QueueId(input.number()?),
                 leader: NodeId(input.number()?.try_into().ok()?),
             },
+            STREAMS => Self::Streams {
+                asks: match input.take::<1>()?[0] {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                },
+                at: StreamAddresses {
+                    plain: host_and_port(input)?,
+                    tls: host_and_port(input)?,
+                },
+            },
             ALARM => match usize::from(input.take::<1>()?[0]).checked_sub(1) {
                 None => Self::Alarm(None),
                 Some(at) => Self::Alarm(Some(*ALARMS.get(at)?)),
@@ -150,6 +176,10 @@ impl Envelope {
             _ => return None,
         })
     }
+}
+
+fn host_and_port(input: &mut Input<'_>) -> Option<HostAndPort> {
+    Some((name(input)?, input.number()?.try_into().ok()?))
 }
 
 fn name(input: &mut Input<'_>) -> Option<Box<str>> {
@@ -195,6 +225,14 @@ mod tests {
             address: "amq.rabbitmq.reply-to.1".into(),
             block: Arc::new(builder.finish(false, Timestamp::default())),
         }
+    }
+
+    fn streams() -> Envelope {
+        let at = StreamAddresses {
+            plain: ("a.example".into(), 5552),
+            tls: ("b".into(), 5551),
+        };
+        Envelope::Streams { at, asks: true }
     }
 
     #[test]
@@ -247,6 +285,7 @@ mod tests {
             Envelope::Down { queue, frame },
             reply(1),
             Envelope::Led { queue, leader },
+            streams(),
         ] {
             let parts = envelope.encode();
             let bytes = parts.concat();
@@ -280,6 +319,7 @@ mod tests {
             Envelope::Down { queue, frame },
             reply(1),
             Envelope::Led { queue, leader },
+            streams(),
         ];
         let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
         let all = all.into_iter().chain(alarms.map(Envelope::Alarm));
@@ -291,6 +331,7 @@ mod tests {
                 r"\x01\x02\x01\x01\x02\x01\x02\x03\x04\x01\x01\n\x80\x80@\x00\x00\x00\x0f",
                 r"\x04\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x01a\x00\x00body\x01\x03\x01/\x17amq.rabbitmq.reply-to.1\x00\x00\x15\x00\x00\x00\x1f",
                 r"\x01\x07\x01\xf0\xa2\x04\x00\x00\x00\x06",
+                r"\x01\x08\x01\ta.example\xb0+\x01b\xaf+\x00\x00\x00\x13",
                 r"\x01\x04\x01\x00\x00\x00\x03",
                 r"\x01\x04\x02\x00\x00\x00\x03",
                 r"\x01\x04\x03\x00\x00\x00\x03",

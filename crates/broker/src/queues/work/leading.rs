@@ -235,7 +235,7 @@ impl Work {
             }
             up @ Envelope::Up { .. } => self.serve(own, up, 0),
             Envelope::Led { queue, leader } => self.followed.named(queue, leader),
-            Envelope::Reply { .. } | Envelope::Alarm(_) => {}
+            Envelope::Reply { .. } | Envelope::Alarm(_) | Envelope::Streams { .. } => {}
         }
     }
 

@@ -30,7 +30,7 @@ mod turned;
 mod ways;
 
 use super::Queue;
-use super::remote::{Peers, Remote};
+use super::remote::{Peers, Remote, StreamAddresses};
 use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Budget, Frame, Sessions, ToNode, keeps_for};
 use crate::groups::{NodeId, RejectedFrames};
@@ -50,7 +50,7 @@ use served::Served;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use ways::Ways;
 
 /// What other nodes together may send to this node's queues beyond their first credits and what has an answer, in bytes.
@@ -147,6 +147,7 @@ pub struct Work {
     served: RwLock<BTreeMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
     alarm: OwnAlarm,
+    streams: OnceLock<StreamAddresses>,
     rejected: Arc<RejectedFrames>,
 }
 
@@ -261,6 +262,7 @@ impl Work {
             served: RwLock::default(),
             parked: Mutex::default(),
             alarm: OwnAlarm::default(),
+            streams: OnceLock::new(),
             rejected,
         }
     }
@@ -290,6 +292,7 @@ impl Work {
         if reason.is_some() {
             self.here.send(node, Envelope::Alarm(reason));
         }
+        self.say_streams(node, true);
         self.followed.up(node);
         for served in self.all_served() {
             if before != 0 && before != start {
@@ -359,6 +362,12 @@ impl Work {
                 }
             }
             Some(Envelope::Alarm(reason)) => known.alarm(reason),
+            Some(Envelope::Streams { at, asks }) => {
+                known.serves_streams(at);
+                if asks {
+                    self.say_streams(from, false);
+                }
+            }
             Some(Envelope::Led { queue, leader }) => self.followed.named(queue, leader),
             None => self.rejected.tell(
                 from,
@@ -426,6 +435,13 @@ impl Work {
     fn say_alarm(&self, reason: Option<AlarmReason>) {
         for node in self.all_nodes().iter().filter(|node| node.is_up()) {
             self.here.send(node.node, Envelope::Alarm(reason));
+        }
+    }
+
+    /// Tells a node where clients of streams reach this one, if they do, and asks for the same.
+    fn say_streams(&self, node: NodeId, asks: bool) {
+        if let Some(at) = self.streams.get().cloned() {
+            self.here.send(node, Envelope::Streams { at, asks });
         }
     }
 
@@ -583,6 +599,18 @@ impl Peers for Work {
     fn runs(&self, whose: Incarnation) -> bool {
         let known = self.known(node_of(whose));
         known.is_some_and(|known| known.is_up() && known.start() == start_of(whose))
+    }
+
+    fn serve_streams(&self, at: &StreamAddresses) {
+        let _ = self.streams.set(at.clone());
+        for node in self.all_nodes().iter().filter(|node| node.is_up()) {
+            self.say_streams(node.node, true);
+        }
+    }
+
+    fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
+        self.known(NodeId(u32::try_from(node.0).ok()?))?
+            .stream_addresses()
     }
 
     fn alarm(&self, reason: Option<AlarmReason>) {

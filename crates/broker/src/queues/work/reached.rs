@@ -9,9 +9,9 @@ use crate::clients::pressure::Pressure;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, ToNode};
 use crate::queues::Handle;
-use crate::queues::remote::{Remote, Request};
+use crate::queues::remote::{Remote, Request, StreamAddresses};
 use model::QueueId;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A node without a link for so many ticks, of 100 ms each, cannot be reached: its queues have no owner. Handles tell their
 /// clients at about the same time.
@@ -24,6 +24,8 @@ pub(super) struct Reached {
     handles: Handles,
     link: Mutex<Link>,
     alarm: PeerAlarm,
+    /// Where clients of the stream protocol reach it, as it has said.
+    streams: RwLock<Option<StreamAddresses>>,
 }
 
 /// The way to the node.
@@ -49,6 +51,7 @@ impl Reached {
                 down: GONE_AFTER,
             }),
             alarm: PeerAlarm::default(),
+            streams: RwLock::default(),
         }
     }
 
@@ -112,6 +115,17 @@ impl Reached {
     /// The node has an alarm, or none any more. It may have been so before.
     pub fn alarm(&self, reason: Option<AlarmReason>) {
         self.alarm.said(reason, || self.here.name_of(self.node));
+    }
+
+    /// Clients of the stream protocol reach it there.
+    pub fn serves_streams(&self, at: StreamAddresses) {
+        *self.streams.write().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// See [`Self::serves_streams`].
+    pub fn stream_addresses(&self) -> Option<StreamAddresses> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        streams.clone()
     }
 
     /// Publishers to a queue that it leads wait, as long as it has an alarm and leads it.
