@@ -57,6 +57,23 @@ async def test_publishers_are_listed_with_what_they_have_done():
 
 
 @story
+async def test_a_queue_that_is_a_stream_has_its_offsets_and_readers():
+    async with Streams() as streams, Reader() as reader:
+        stream = await streams.stream()
+        path = f"/queues/%2F/{q(stream)}"
+        fields = ("first_offset", "last_offset", "committed_offset", "segments")
+        empty = await told(lambda: got(path), lambda row: "segments" in row)
+        assert [empty[field] for field in fields[:3]] == [None, None, None]
+        node = empty["node"]
+        assert (empty["leader"], empty["members"], empty["online"], empty["readers"]) == (node, [node], [node], {node: 0})
+        await streams.fill(stream, range(7))
+        await reader.subscribe(stream)
+        await reader.take(7)
+        row = await told(lambda: got(path), lambda row: row["readers"] == {node: 1} and row["last_offset"] == 6)
+        assert [row[field] for field in fields] == [0, 6, 6, 1]
+
+
+@story
 async def test_consumers_are_listed_with_how_far_they_have_come():
     async with Streams() as streams, Reader() as reader:
         stream = await streams.stream()

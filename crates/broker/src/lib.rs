@@ -112,7 +112,7 @@ pub use options::interceptors::Interceptors;
 pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use options::{DISK_FREE_LIMIT, OpenError, Options, Reconciliation};
-pub use queues::streams::{NextChunk, ReadChunk, StreamReader};
+pub use queues::streams::{NextChunk, ReadChunk, StreamFigures, StreamReader};
 pub use queues::{HostAndPort, StreamAddresses};
 pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};

@@ -19,6 +19,7 @@ fn all<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c Arc<QueueView>> {
 pub fn describe(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
     match queue.kind {
         QueueKind::Quorum => describe_quorum(call, queue, map),
+        QueueKind::Stream => describe_stream(call, queue, map),
         _ if queue.is_shared() => describe_mirrors(call, queue, map),
         // It is mirrored, if only by itself.
         _ if is_to_be_mirrored(call, queue) => {
@@ -62,6 +63,20 @@ fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Va
     for (field, nodes) in MIRRORS.into_iter().zip(told) {
         map.insert(field.into(), nodes);
     }
+}
+
+/// Adds what RabbitMQ tells of a stream, which has one member.
+fn describe_stream(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
+    let handle = call.api.broker.queues().get(queue.id);
+    let is_online = handle.is_some_and(|handle| !handle.is_without_owner());
+    let (home, nobody) = (call.view.node_name(queue.home), Vec::<&str>::new());
+    let online = if is_online { vec![home] } else { nobody };
+    map.insert(
+        "leader".into(),
+        online.first().copied().unwrap_or_default().into(),
+    );
+    map.insert("members".into(), vec![home].into());
+    map.insert("online".into(), online.into());
 }
 
 /// Adds what RabbitMQ tells of a quorum queue.

@@ -20,7 +20,7 @@ use crate::text::encode;
 use crate::times;
 use crate::{connections, consumers, copies};
 use broker::queues::Status;
-use broker::{DeclareQueue, Deleting, NodeConnection, QueueKind, QueueView};
+use broker::{DeclareQueue, Deleting, NodeConnection, QueueKind, QueueView, StreamFigures};
 use listener::expiry::moment;
 use model::QueueId;
 use serde_json::{Map, Value, json};
@@ -477,6 +477,17 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     map
 }
 
+/// Of a stream on this node. An offset of nothing is null; RabbitMQ has none of the first two.
+fn stream_statistics(map: &mut Map<String, Value>, node: &str, figures: &StreamFigures) {
+    let last = figures.committed.checked_sub(1);
+    let there = last.filter(|last| *last >= figures.first_offset);
+    map.insert("first_offset".into(), there.map(|_| figures.first_offset).into());
+    map.insert("last_offset".into(), there.into());
+    map.insert("committed_offset".into(), last.into());
+    map.insert("segments".into(), figures.segments.into());
+    map.insert("readers".into(), json!({ node: figures.readers }));
+}
+
 fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     let Some(queue) = call.api.broker.queues().here(view.id) else {
         return;
@@ -518,6 +529,9 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     map.insert("consumer_utilisation".into(), capacity.into());
     if view.kind == QueueKind::Classic {
         map.insert("storage_version".into(), 2.into());
+    }
+    if let Some(figures) = queue.stream_figures() {
+        stream_statistics(map, &call.api.options.node, &figures);
     }
     let mut stats = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS);
     if let Some(losses) = queue.losses() {

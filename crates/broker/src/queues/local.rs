@@ -8,7 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::streams::StreamLog;
+use super::streams::{StreamFigures, StreamLog};
 use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
@@ -189,6 +189,11 @@ impl Queue {
     /// What it shares with its readers, if it is a stream whose files could be opened.
     pub(crate) fn stream_log(&self) -> Option<&Arc<StreamLog>> {
         self.stream_log.as_ref()
+    }
+
+    /// A stream's numbers; `None` for other kinds, and if its files cannot be opened.
+    pub fn stream_figures(&self) -> Option<StreamFigures> {
+        self.stream_log().map(|log| log.figures())
     }
 
     /// The next offset that its readers wait for: everything below is safe. Only streams have one.

@@ -23,6 +23,19 @@ const PAGE_BYTES: usize = 256 << 10;
 /// There is no such offset.
 const NONE: u64 = u64::MAX;
 
+/// A stream's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamFigures {
+    /// The first offset that is there, or the next one if there is none.
+    pub first_offset: u64,
+    /// The next offset that readers wait for: everything below is safe.
+    pub committed: u64,
+    /// How many segments there are.
+    pub segments: usize,
+    /// How many read, over both protocols.
+    pub readers: usize,
+}
+
 /// What the host of a stream and its readers share.
 pub struct StreamLog {
     pub(super) id: QueueId,
@@ -151,6 +164,16 @@ impl StreamLog {
     /// The first offset that is there, or the next one if there is none.
     pub fn first_offset(&self) -> u64 {
         self.files.bounds().0
+    }
+
+    /// What operators want to know.
+    pub fn figures(&self) -> StreamFigures {
+        StreamFigures {
+            first_offset: self.first_offset(),
+            committed: self.committed(),
+            segments: self.files.segments().len(),
+            readers: self.readers.load(Ordering::Acquire),
+        }
     }
 
     /// Where the last chunk that may be read begins; `None` if there is none.

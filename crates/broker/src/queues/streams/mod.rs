@@ -22,5 +22,5 @@ mod recovered;
 mod writing;
 
 pub use kind::OfFiles;
-pub use log::StreamLog;
+pub use log::{StreamFigures, StreamLog};
 pub use reader::{NextChunk, ReadChunk, StreamReader};
