@@ -121,10 +121,32 @@ async def publish_and_read(cluster, stream):
         await consumer.subscribe(stream, lambda message, _: got.put_nowait(message), offset_specification=rstream.ConsumerOffsetSpecification(rstream.OffsetType.FIRST))
         running = asyncio.create_task(consumer.run())
         told = [await asyncio.wait_for(got.get(), PATIENCE_SECONDS) for _ in range(20)]
+        await consumer.store_offset(stream, "reader", 7)
+        await asyncio.to_thread(operators_see, cluster, stream)
         await consumer.close()
         running.cancel()
         await producer.delete_stream(stream)
     return told
+
+
+def operators_see(cluster, stream):
+    """Who uses a stream of one node, and what it keeps, as another node tells it."""
+    asked = api(cluster, ASKED)
+
+    def of(kind):
+        return [row for row in asked.get(f"/stream/{kind}/%2F").json if row["queue"]["name"] == stream]
+
+    for kind in ("publishers", "consumers"):
+        (row,) = until(lambda kind=kind: of(kind))
+        connection = row["connection_details"]["name"].replace(" ", "%20").replace(">", "%3E")
+        assert row["connection_details"]["node"] == name(MEANT)
+        assert asked.get(f"/stream/connections/%2F/{connection}").json["node"] == name(MEANT)
+        assert asked.get(f"/stream/connections/%2F/{connection}/{kind}").json[0]["queue"] == row["queue"]
+    tracking = f"/stream/%2F/{stream}/tracking"
+    until(lambda: asked.get(tracking).json.get("offsets") == {"reader": 7})
+    assert asked.delete(f"/leveret/streams/%2F/{stream}/offsets/reader").status == 204
+    assert asked.get(tracking).json["offsets"] == {"reader": 0}
+    assert asked.get("/stream/connections/%2F/nobody").status == 404
 
 
 def test_clients_of_streams_find_them_through_any_node(cluster):
