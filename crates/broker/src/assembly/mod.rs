@@ -35,7 +35,7 @@ impl QueueEvents for Follower {
         self.dead_letters.send(letters);
     }
 
-    fn moved(&self) {
+    fn reached(&self) {
         self.dead_letters.try_again();
     }
 

@@ -461,6 +461,10 @@ impl Existing for Broker {
         self.follow_peers();
     }
 
+    fn reached(&self) {
+        self.topology.go_on();
+    }
+
     fn reply(&self, vhost: &str, address: &str, message: &Message<'_>) {
         if let Some(asker) = self.replies.find_here(vhost, address.as_bytes()) {
             asker.answer(message);

@@ -49,6 +49,9 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Of so many letters it is remembered which queues have them while others don't; beyond that they may come twice.
 const REMEMBERED: usize = 100_000;
 
+/// Among no more queues than this it is not looked which of them are gone.
+const WAITING_LEAST: usize = 1000;
+
 /// So many cycles are remembered as logged.
 const LOGGED_CYCLES: usize = 1000;
 
@@ -85,6 +88,7 @@ impl DeadLetterPublisher {
             reached: HashMap::new(),
             unrouted: VecDeque::new(),
             waiting: HashMap::new(),
+            waiting_most: WAITING_LEAST,
             tried_before: 0,
             mailbox: self.worker.mailbox(),
             next: 1,
@@ -142,6 +146,8 @@ struct Publishing {
     unrouted: VecDeque<DeadLetters>,
     /// The queues with letters that wait to be tried again, and in which term of theirs.
     waiting: HashMap<QueueId, (Weak<Queue>, u64)>,
+    /// Beyond so many it is looked which of them are gone.
+    waiting_most: usize,
     /// The rounds before this one began before the nodes that can be reached could be.
     tried_before: u64,
     mailbox: Mailbox<Job>,
@@ -248,13 +254,19 @@ impl Publishing {
             unread: open.unread.clone(),
             failed: open.failed.clone(),
         }];
-        match open.failed.is_empty() {
-            true => {}
-            false if number < self.tried_before => requests.push(Request::HandOverAgain),
-            false => {
-                let waiting = (Arc::downgrade(&open.queue), open.term);
-                self.waiting.insert(open.queue.id, waiting);
-            }
+        let (id, term) = (open.queue.id, open.term);
+        let known = self.waiting.get(&id).map(|(_, term)| *term);
+        if open.failed.is_empty() {
+            // Others of the queue that wait are tried again after their pause.
+            self.waiting.remove(&id);
+        } else if number < self.tried_before {
+            requests.push(Request::HandOverAgain);
+        } else if known.is_none_or(|known| known <= term) {
+            self.waiting.insert(id, (Arc::downgrade(&open.queue), term));
+        }
+        if self.waiting.len() > self.waiting_most {
+            self.waiting.retain(|_, (queue, _)| queue.strong_count() > 0);
+            self.waiting_most = (2 * self.waiting.len()).max(WAITING_LEAST);
         }
         requests
     }

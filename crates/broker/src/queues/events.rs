@@ -40,8 +40,8 @@ pub trait QueueEvents: Send + Sync {
     /// deleted for now, `then` is to be called.
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>);
 
-    /// Another node can be reached again, or can't be any longer.
-    fn moved(&self) {}
+    /// Another node can be reached again.
+    fn reached(&self) {}
 
     /// Of a queue that several nodes have, another one leads than before, or none does. Called without the lock of its host.
     fn led(&self, _queue: &Arc<Queue>) {}

@@ -173,12 +173,15 @@ impl Topology {
 
     /// See [`crate::Broker::follow_peers`].
     pub fn follow_peers(&self) {
-        let reaching = self.reaching();
+        let _reaching = self.reaching();
         for known in self.registry.away() {
             self.registry.replace(self.away(&known));
         }
-        drop(reaching);
-        self.queue_events.moved();
+    }
+
+    /// Another node can be reached again: what waits for its queues goes on.
+    pub fn go_on(&self) {
+        self.queue_events.reached();
     }
 }
 

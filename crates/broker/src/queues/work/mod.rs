@@ -115,6 +115,9 @@ pub trait Existing: Send + Sync {
 
     /// Queues have an owner again that had none, or have none any more: see [`super::Peers::reach`].
     fn moved(&self);
+
+    /// A node can be reached again: behind [`Self::moved`].
+    fn reached(&self) {}
 }
 
 /// A queue that several nodes have.
@@ -303,6 +306,9 @@ impl Work {
         }
         if !was_reached {
             self.moved();
+            if let Some(existing) = self.here.existing.upgrade() {
+                existing.reached();
+            }
         }
     }
 
