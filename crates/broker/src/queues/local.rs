@@ -539,9 +539,10 @@ impl Queue {
     fn try_lock(&self) -> Option<MutexGuard<'_, BoxedHost>> {
         match self.host.try_lock() {
             Ok(host) => Some(host),
-            // Whoever had it has panicked; it is not kept from others for ever.
-            Err(TryLockError::Poisoned(host)) => Some(host.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+            // Whoever had it has panicked. A stream tells its clients that it has failed; what another queue holds by now is not
+            // what its journal knows, and nobody gets at it.
+            Err(TryLockError::Poisoned(host)) if self.stream_log.is_some() => Some(host.into_inner()),
+            Err(_) => None,
         }
     }
 
