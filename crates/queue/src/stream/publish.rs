@@ -1,6 +1,6 @@
 //! Chunks are made: what came in a turn is put together, and what a publisher sends again is recognised.
 
-use super::{CHUNK_BYTES, Effect, Record, Request, Stream, TRACKING_BYTES};
+use super::{CHUNK_BYTES, Effect, Record, Request, Stream, TRACKED_MOST, TRACKING_BYTES};
 use crate::ends::Ends;
 use model::chunk::{Batch, ChunkBuilder, REFERENCE_BYTES, Tracked};
 use model::{Outcome, Timestamp};
@@ -30,9 +30,17 @@ impl<E: Ends> Draft<E> {
         }
     }
 
+    /// What is furthest behind gives way if there are too many, as among those that are on record.
     pub(super) fn store_offset(&mut self, reference: Arc<[u8]>, offset: u64) {
-        if reference.len() <= REFERENCE_BYTES {
-            self.offsets.insert(reference, offset);
+        if reference.len() > REFERENCE_BYTES {
+            return;
+        }
+        self.offsets.insert(reference, offset);
+        if self.offsets.len() > TRACKED_MOST {
+            let lowest = self.offsets.iter().min_by_key(|(_, offset)| **offset);
+            if let Some(lowest) = lowest.map(|(reference, _)| reference.clone()) {
+                self.offsets.remove(&lowest);
+            }
         }
     }
 
@@ -98,7 +106,8 @@ impl<E: Ends> Stream<E> {
             {
                 self.draft.sequences.insert(reference.clone(), id);
             }
-            if next < batch.len() {
+            // A chunk has room for what is tracked of so many publishers.
+            if next < batch.len() || self.draft.sequences.len() >= TRACKED_MOST {
                 self.finish(now, outcome);
             }
             at = next;

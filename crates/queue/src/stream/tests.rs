@@ -517,6 +517,38 @@ fn a_deleted_stream_tells_its_readers_and_refuses_what_comes() {
 }
 
 #[test]
+fn what_is_stored_in_one_turn_is_no_more_than_is_remembered() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    let name = |number: usize| Arc::<[u8]>::from(number.to_string().into_bytes());
+    for number in 0..TRACKED_MOST + 3 {
+        let store = Request::StoreOffset {
+            reference: name(number),
+            offset: 10 + number as u64,
+        };
+        stream.handle(Timestamp(1), store, &mut outcome);
+        let publish = Request::Publish {
+            reference: Some(name(number)),
+            batch: batch(&[(1, b"a")]),
+            receipt: None,
+        };
+        stream.handle(Timestamp(1), publish, &mut outcome);
+    }
+    stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
+    let tracking = stream.tracking();
+    assert_eq!(tracking.offsets_len(), TRACKED_MOST);
+    assert_eq!(
+        (tracking.offset(&name(2)), tracking.offset(&name(3))),
+        (None, Some(13))
+    );
+    let tracked = outcome
+        .records
+        .iter()
+        .map(|record| record.chunk().tracked().count());
+    assert!(tracked.max() <= Some(2 * TRACKED_MOST));
+}
+
+#[test]
 fn only_so_many_publishers_and_consumers_are_remembered() {
     let mut stream = Stream::<Plain>::new(StreamSettings::default());
     let mut outcome = Outcome::default();
