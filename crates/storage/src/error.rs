@@ -69,6 +69,15 @@ impl StorageError {
         }
     }
 
+    /// True for want of room or of file descriptors: what failed may succeed later.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Io { source, .. } => out_of_descriptors(source),
+            _ => false,
+        }
+    }
+
     /// True if what was to be read is not there, or is not what was written. Every other error says nothing about what
     /// is on disk: the same may work later.
     pub fn is_damage(&self) -> bool {

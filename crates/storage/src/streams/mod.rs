@@ -136,6 +136,11 @@ impl StreamFiles {
         (first, parts.last().map_or(0, |part| part.extent().next))
     }
 
+    /// How many files there are.
+    pub fn segment_count(&self) -> usize {
+        self.parts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The files in order; the last one is written to.
     pub fn segments(&self) -> Vec<StreamSegment> {
         let parts = self.parts();
@@ -144,7 +149,7 @@ impl StreamFiles {
             StreamSegment {
                 first: part.first,
                 next: extent.next,
-                bytes: extent.end - HEADER as u64,
+                bytes: extent.end.saturating_sub(HEADER as u64),
                 last_ms: extent.last_ms,
             }
         });
@@ -254,13 +259,14 @@ impl StreamFiles {
         let Some(open) = &writer.open else {
             return Ok(());
         };
+        let (file, index) = (open.file.clone(), open.index.clone());
         if extent.end > writer.reserved {
             let step = extent.end.clamp(RESERVE_LEAST, RESERVE_MOST);
-            writer.reserved = part.io("reserve room in", reserve(open.file.as_ref(), extent.end, step))?;
+            let reserved = reserve(file.as_ref(), extent.end, step);
+            writer.reserved = writer.note(part.io("reserve room in", reserved))?;
         }
         let at = if is_first { 0 } else { start };
-        let written = writer.write(open.file.as_ref(), at, &large);
-        let index = open.index.clone();
+        let written = writer.write(file.as_ref(), at, &large);
         writer.note(part.io("write", written))?;
         for row in new_rows {
             // A row that is missing costs readers a longer way.
@@ -451,7 +457,11 @@ impl StreamFiles {
         loop {
             if leaving.is_none() {
                 let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
-                if parts.len() < 2 || !goes(&parts[0]) {
+                // A crash takes a newest file in which nothing is yet: then the one before it says which number is next.
+                let is_empty = parts
+                    .last()
+                    .is_some_and(|last| last.extent().end == HEADER as u64);
+                if parts.len() < 2 + usize::from(is_empty) || !goes(&parts[0]) {
                     return Ok(());
                 }
                 *leaving = Some(parts.remove(0));

@@ -36,8 +36,8 @@ pub(super) fn parts(
         fs.sync_dir(dir)
             .map_err(|e| StorageError::from_io("sync the directory", dir, e))?;
     }
-    for at in 0..parts.len().saturating_sub(1) {
-        closed(fs, &parts[at], parts[at + 1].first)?;
+    for at in (0..parts.len().saturating_sub(1)).rev() {
+        closed(fs, &parts[at], &parts[at + 1])?;
     }
     if !parts.is_empty() {
         // What was found is built upon, so it has to stay, its name included.
@@ -106,6 +106,12 @@ fn newest(fs: &dyn FileSystem, part: &Part, found: &mut Found) -> Result<bool, S
         ..
     } = walk;
     let end = extent.end;
+    if is_torn {
+        found.torn = Some(TornEnd {
+            file: part.path.clone(),
+            offset: end,
+        });
+    }
     if end == HEADER as u64 {
         return Ok(false);
     }
@@ -113,10 +119,6 @@ fn newest(fs: &dyn FileSystem, part: &Part, found: &mut Found) -> Result<bool, S
     if is_torn {
         // What is left of torn frames could look like whole ones once others stand in front of them.
         part.io("cut", file.set_len(end))?;
-        found.torn = Some(TornEnd {
-            file: part.path.clone(),
-            offset: end,
-        });
     }
     part.io("write", write_all_at(file.as_ref(), &part.header(), 0))?;
     write_again(part, file.as_ref(), synced, end)?;
@@ -254,23 +256,24 @@ fn is_anything_behind(
 }
 
 /// Finds out what a part has that is written no more, and was synced before the next one was made.
-fn closed(fs: &dyn FileSystem, part: &Part, next: u64) -> Result<(), StorageError> {
+fn closed(fs: &dyn FileSystem, part: &Part, next: &Part) -> Result<(), StorageError> {
     let file = part.open(fs, Access::Read)?;
     let length = part.io("ask the length of", file.len())?;
     let rows = rows_in(fs, part);
     let row = part.row_before(fs, file.as_ref(), rows, |row| row.position < length)?;
     let from = row.map_or(HEADER as u64, |(_, row, _)| row.position);
-    let mut last_ms = 0;
+    let mut last_ms = None;
     part.walk(file.as_ref(), from, length, false, |_, head| {
-        last_ms = head.time_ms;
+        last_ms = Some(head.time_ms);
         true
     })?;
     part.set_rows(row.map_or(0, |(at, _, _)| at + 1));
     // It was cut to its length when it was closed.
     part.publish(Extent {
-        end: length,
-        next,
-        last_ms,
+        end: length.max(HEADER as u64),
+        next: next.first,
+        // Where nothing of it can be read it is as young as it may be: its age is no reason to remove it.
+        last_ms: last_ms.unwrap_or(next.extent().last_ms),
     });
     Ok(())
 }

@@ -429,7 +429,7 @@ fn holes_in_what_was_not_synced_are_the_end_and_no_damage() {
     let path = newest(&world.fs);
     let hole = HEADER + 64 + 30 + 500;
     world.fs.corrupt(&path, |bytes| bytes[hole..hole + 10].fill(0));
-    let files = open(&world.fs.kill()).unwrap();
+    let files = open(&world.fs.copy().kill()).unwrap();
     // What comes behind the hole is whole, but its publishers were told nothing, and others would miss what is in the hole.
     assert_eq!(files.bounds(), (0, 2));
     assert_eq!(files.damage(), []);
@@ -756,7 +756,7 @@ fn a_file_that_cannot_be_removed_goes_before_those_behind_it_whatever_fails() {
         world.files.sync().unwrap();
         world.fs.fail_at(world.fs.calls() + call, Fault::Io);
         let first_try = world.files.drop_below(7);
-        let after = open(&world.fs.kill()).unwrap();
+        let after = open(&world.fs.copy().kill()).unwrap();
         let left = read_all(&after, 5_000);
         assert_eq!(
             left,
@@ -767,11 +767,44 @@ fn a_file_that_cannot_be_removed_goes_before_those_behind_it_whatever_fails() {
             continue;
         }
         world.files.drop_below(7).unwrap();
-        let after = open(&world.fs.kill()).unwrap();
+        let after = open(&world.fs.copy().kill()).unwrap();
         assert_eq!(
             read_all(&after, 5_000).len(),
             1,
             "call {call}, at first {first_try:?}"
         );
     }
+}
+
+#[test]
+fn retention_leaves_the_file_before_one_in_which_nothing_is_yet() {
+    let mut world = World::new();
+    for round in 0..3 {
+        world.append(&[(2, 10, 1)], round > 0);
+    }
+    world.files.sync().unwrap();
+    let entry = |starts_file| StreamEntry {
+        first: 6,
+        count: 1,
+        tracks: false,
+        time_ms: 100,
+        term: 0,
+        index: 0,
+        starts_file,
+        bytes: b"x",
+        checksum: crc32fast::hash(b"x"),
+    };
+    // The file is made, and there is no room for what it is to begin with.
+    world.fs.set_free_space(0);
+    assert!(matches!(
+        world.files.append(&[entry(true)]),
+        Err(StorageError::Full { .. })
+    ));
+    world.files.drop_below(6).unwrap();
+    assert_eq!(open(&world.fs.copy().kill()).unwrap().bounds(), (4, 6));
+    world.fs.set_free_space(1 << 30);
+    world.files.append(&[entry(true)]).unwrap();
+    world.files.sync().unwrap();
+    world.files.drop_below(6).unwrap();
+    assert_eq!(open(&world.fs.copy().kill()).unwrap().bounds(), (6, 7));
 }

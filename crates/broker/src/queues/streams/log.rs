@@ -171,7 +171,7 @@ impl StreamLog {
         StreamFigures {
             first_offset: self.first_offset(),
             committed: self.committed(),
-            segments: self.files.segments().len(),
+            segments: self.files.segment_count(),
             readers: self.readers.load(Ordering::Acquire),
         }
     }

@@ -236,9 +236,8 @@ impl StreamLog {
             let entries: Vec<StreamEntry<'_>> = records.iter().map(entry).collect();
             let written = self.files.append(&entries).and_then(|()| self.files.sync());
             written.map_err(|error| match error {
-                StorageError::Misuse { .. } | StorageError::TooLarge { .. } => Trouble::Final(error),
-                error if self.files.has_failed() => Trouble::Final(error),
-                error => Trouble::Passing(error),
+                error if error.may_pass() && !self.files.has_failed() => Trouble::Passing(error),
+                error => Trouble::Final(error),
             })?;
         }
         if !is_declared {
