@@ -121,8 +121,9 @@ async def publish_and_read(cluster, stream):
         await consumer.subscribe(stream, lambda message, _: got.put_nowait(message), offset_specification=rstream.ConsumerOffsetSpecification(rstream.OffsetType.FIRST))
         running = asyncio.create_task(consumer.run())
         told = [await asyncio.wait_for(got.get(), PATIENCE_SECONDS) for _ in range(20)]
-        await consumer.store_offset(stream, "reader", 7)
-        await asyncio.to_thread(operators_see, cluster, stream)
+        async with stream_client(rstream.Consumer, cluster, MEANT) as at_home:
+            await at_home.store_offset(stream, "reader", 7)
+            await asyncio.to_thread(operators_see, cluster, stream)
         await consumer.close()
         running.cancel()
         await producer.delete_stream(stream)
