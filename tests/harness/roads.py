@@ -15,8 +15,8 @@ UNORDERED = (LATER, ONCE)
 # Publishers that use them alone: of delayed messages, of messages that come twice.
 DELAYING = 110
 DOUBLING = 111
-# No message is delayed for longer, and none that could not go to another node is sent again later than that, in seconds, with some
-# patience for a busy machine.
+# A queue that has not changed for so long, in seconds, gets nothing more: no message is delayed for as long, or waits as long until
+# it is sent to another node again.
 STILL = 1.0
 
 
