@@ -67,16 +67,32 @@ fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Va
 
 /// Adds what RabbitMQ tells of a stream, which has one member.
 fn describe_stream(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
+    let is_online = home_is_online(call, queue);
+    let leader = is_online.then_some(queue.home);
+    put_members(call, leader, &[(queue.home, is_online)], map);
+}
+
+/// True if somebody who has the messages of a queue of one node can be reached.
+fn home_is_online(call: &Call<'_>, queue: &QueueView) -> bool {
     let handle = call.api.broker.queues().get(queue.id);
-    let is_online = handle.is_some_and(|handle| !handle.is_without_owner());
-    let (home, nobody) = (call.view.node_name(queue.home), Vec::<&str>::new());
-    let online = if is_online { vec![home] } else { nobody };
+    handle.is_some_and(|handle| !handle.is_without_owner())
+}
+
+/// Who leads, who has copies, and which of them run.
+fn put_members(
+    call: &Call<'_>,
+    leader: Option<NodeId>,
+    members: &[(NodeId, bool)],
+    map: &mut Map<String, Value>,
+) {
+    let name = |node: NodeId| call.view.node_name(node);
+    let online = members.iter().filter(|(_, is_online)| *is_online);
+    map.insert("leader".into(), leader.map_or("", name).into());
     map.insert(
-        "leader".into(),
-        online.first().copied().unwrap_or_default().into(),
+        "members".into(),
+        members.iter().map(|(node, _)| name(*node)).collect(),
     );
-    map.insert("members".into(), vec![home].into());
-    map.insert("online".into(), online.into());
+    map.insert("online".into(), online.map(|(node, _)| name(*node)).collect());
 }
 
 /// Adds what RabbitMQ tells of a quorum queue.
@@ -85,18 +101,11 @@ fn describe_quorum(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Val
     let (leader, members) = match call.api.broker.shared_standing(queue) {
         Some(standing) => (standing.leader, standing.members),
         None => {
-            let handle = call.api.broker.queues().get(queue.id);
-            let is_online = handle.is_some_and(|handle| !handle.is_without_owner());
+            let is_online = home_is_online(call, queue);
             (Some(queue.home), vec![(queue.home, is_online)])
         }
     };
-    let online = members.iter().filter(|(_, is_online)| *is_online);
-    map.insert("leader".into(), leader.map_or("", name).into());
-    map.insert(
-        "members".into(),
-        members.iter().map(|(node, _)| name(*node)).collect(),
-    );
-    map.insert("online".into(), online.map(|(node, _)| name(*node)).collect());
+    put_members(call, leader, &members, map);
     let files = members.iter().map(|(node, _)| (name(*node).to_owned(), 0.into()));
     map.insert("open_files".into(), Value::Object(files.collect()));
     if let Some(vhost) = call.view.vhost(&queue.vhost) {
