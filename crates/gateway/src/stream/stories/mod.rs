@@ -126,6 +126,16 @@ impl Client {
         self.turn();
     }
 
+    /// Reads stream `s` from its beginning, as a single active consumer of group `n`.
+    fn subscribes_in_group(&mut self) {
+        let single = ListBuf::of([property("single-active-consumer", "true"), property("name", "n")]);
+        self.ask(Subscribe {
+            properties: Trailing(single.as_list()),
+            ..subscribe(1, "s", OffsetSpec::First, 10)
+        });
+        self.hears("7 subscribe: 1 (ok)");
+    }
+
     fn ask<'a>(&mut self, request: impl Into<Request<'a>>) {
         self.say(&Command::Request {
             correlation_id: 7,

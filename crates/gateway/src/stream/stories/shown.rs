@@ -84,16 +84,9 @@ fn a_consumer_is_shown_with_how_far_it_has_come() {
 fn of_a_group_one_consumer_is_shown_as_active_and_the_others_read_nothing() {
     let world = World::new();
     let (mut first, mut second) = (world.with_stream(), world.open());
-    let single = ListBuf::of([property("single-active-consumer", "true"), property("name", "n")]);
-    let request = Subscribe {
-        properties: Trailing(single.as_list()),
-        ..subscribe(1, "s", OffsetSpec::First, 10)
-    };
-    first.ask(request);
-    first.hears("7 subscribe: 1 (ok)");
+    first.subscribes_in_group();
     first.hears("0 consumer_update 1 true");
-    second.ask(request);
-    second.hears("7 subscribe: 1 (ok)");
+    second.subscribes_in_group();
     let (one, two) = (consumer(&world, 0), consumer(&world, 1));
     assert!(one.is_active() && !two.is_active());
     let group = two.group.as_ref().unwrap();

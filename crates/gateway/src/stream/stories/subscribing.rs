@@ -33,16 +33,9 @@ fn of_single_active_consumers_the_next_one_takes_over() {
     first.hears("confirm 1 [1]");
     first.publish(1, &[(2, "two")]);
     first.hears("confirm 1 [2]");
-    let single = ListBuf::of([property("single-active-consumer", "true"), property("name", "n")]);
-    let request = Subscribe {
-        properties: Trailing(single.as_list()),
-        ..subscribe(1, "s", OffsetSpec::First, 10)
-    };
-    first.ask(request);
-    first.hears("7 subscribe: 1 (ok)");
+    first.subscribes_in_group();
     first.hears("0 consumer_update 1 true");
-    second.ask(request);
-    second.hears("7 subscribe: 1 (ok)");
+    second.subscribes_in_group();
     second.credit(1, 1);
     second.hears("credit 1: 17 (precondition failed)");
     first.say(&answer_from(Some(OffsetSpec::Offset(1))));
@@ -59,12 +52,7 @@ fn of_single_active_consumers_the_next_one_takes_over() {
 fn who_does_not_say_where_to_begin_is_left() {
     let world = World::new();
     let mut client = world.with_stream();
-    let single = ListBuf::of([property("single-active-consumer", "true"), property("name", "n")]);
-    client.ask(Subscribe {
-        properties: Trailing(single.as_list()),
-        ..subscribe(1, "s", OffsetSpec::First, 10)
-    });
-    client.hears("7 subscribe: 1 (ok)");
+    client.subscribes_in_group();
     client.hears("0 consumer_update 1 true");
     client.say(&Command::Heartbeat);
     client.wait(59_999);
