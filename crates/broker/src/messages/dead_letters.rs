@@ -36,7 +36,7 @@ use queue::seen::Bearer;
 use queue::store::{Bytes, Part, Piece};
 use sent::Sent;
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
@@ -87,7 +87,7 @@ impl DeadLetterPublisher {
             sent: Sent::new(),
             reached: HashMap::new(),
             unrouted: VecDeque::new(),
-            waiting: HashMap::new(),
+            waiting: BTreeMap::new(),
             waiting_most: WAITING_LEAST,
             tried_before: 0,
             mailbox: self.worker.mailbox(),
@@ -144,8 +144,9 @@ struct Publishing {
     reached: HashMap<(QueueId, Seq), SmallVec<[QueueId; 2]>>,
     /// What others have sent to deduplication exchanges and must not be routed yet, in order.
     unrouted: VecDeque<DeadLetters>,
-    /// The queues with letters that wait to be tried again, and in which term of theirs.
-    waiting: HashMap<QueueId, (Weak<Queue>, u64)>,
+    /// The queues with letters that wait to be tried again, and in which term of theirs. In order, as they are tried again in it: a
+    /// simulated seed does the same each time.
+    waiting: BTreeMap<QueueId, (Weak<Queue>, u64)>,
     /// Beyond so many it is looked which of them are gone.
     waiting_most: usize,
     /// The rounds before this one began before the nodes that can be reached could be.
