@@ -41,6 +41,8 @@ pub enum Mutant {
     ChecksNoSenders,
     /// That a node counted as down is not on record.
     ForgetsDown,
+    /// Which nodes may hold messages is not on record.
+    ForgetsHolders,
     /// A claim counts though the message has come back since.
     BelievesOldClaims,
     /// Transient messages have no record.
@@ -135,7 +137,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`], [`Self::OF_EXCHANGES`] and [`Self::OF_GROWTH`].
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
         Self::KeepsWhatWasUndecided,
@@ -152,6 +154,7 @@ impl Mutant {
         Self::ChecksNoHandedOut,
         Self::ChecksNoSenders,
         Self::ForgetsDown,
+        Self::ForgetsHolders,
         Self::BelievesOldClaims,
         Self::ForgetsTransient,
         Self::ForgetsSettled,

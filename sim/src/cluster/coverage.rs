@@ -32,13 +32,14 @@ pub enum Kind {
     Retried,
     Dropped,
     Barred,
+    MayHold,
     SenderEnded,
     Activated,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Promise,
         Self::TermBegan,
         Self::Members,
@@ -50,6 +51,7 @@ impl Kind {
         Self::Retried,
         Self::Dropped,
         Self::Barred,
+        Self::MayHold,
         Self::SenderEnded,
         Self::Activated,
     ];
@@ -60,6 +62,7 @@ impl Kind {
             fifo::Record::HandedOut { .. } => Self::HandedOut,
             fifo::Record::Declined { .. } => Self::Declined,
             fifo::Record::Barred { .. } => Self::Barred,
+            fifo::Record::MayHold { .. } => Self::MayHold,
             fifo::Record::IncarnationEnded { .. } => Self::SenderEnded,
             fifo::Record::Activated { .. } => Self::Activated,
             fifo::Record::Settled { .. } => Self::Settled,

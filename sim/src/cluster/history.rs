@@ -203,7 +203,7 @@ impl History {
                 *mark = below.max(*mark);
                 Ok(())
             }
-            Record::Barred { .. } => Ok(()),
+            Record::Barred { .. } | Record::MayHold { .. } => Ok(()),
             Record::Activated { consumer: of } => {
                 facts.push(Fact::Activated { of });
                 Ok(())

@@ -6,11 +6,13 @@
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
 //! 3 checkpoint: next index, floor, count, then each sender, count, then each lane's handed_below, snapshot and table
 //! 4 checkpoint: as 3, and behind each lane's snapshot count, then (distance, times) of messages that consumers gave back
+//! 5 checkpoint: as 4, and before the count of lanes which nodes may hold something, as in a record (codec)
 //! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers,
 //!             flags u8 (1 = barred, 2 = one of its consumers is the active one), and with 2 that consumer
 //! ```
 
-use super::codec::{put_times, times};
+use super::Holders;
+use super::codec::{holders, put_holders, put_times, times};
 use super::lanes::LANE_SHIFT;
 use super::record::Snapshot;
 use super::senders::SenderMark;
@@ -22,6 +24,7 @@ const STORE: u8 = 1;
 const CHECKPOINT: u8 = 2;
 const CHECKPOINT_WITH_SENDERS: u8 = 3;
 const CHECKPOINT_WITH_GIVEN_BACK: u8 = 4;
+const CHECKPOINT_WITH_HOLDERS: u8 = 5;
 /// A lane has no more numbers than this.
 const FLOORS: Seq = 1 << LANE_SHIFT;
 
@@ -43,6 +46,8 @@ pub struct Checkpoint {
     pub floor: Seq,
     /// What is known of nodes that send.
     pub senders: Vec<SenderMark>,
+    /// Which nodes may hold something.
+    pub holders: Holders,
     /// The contents, and where the bytes are; of a queue that sorts its messages, lane by lane.
     pub lanes: Vec<(Snapshot, Table)>,
 }
@@ -61,8 +66,15 @@ impl Checkpoint {
             .any(|(snapshot, _)| !snapshot.given_back.is_empty())
     }
 
+    /// Who may hold something if it does not say so. Builds that did not know had handed out what is marked so to anybody.
+    fn implied_holders(lanes: &[(Snapshot, Table)]) -> Holders {
+        let none_is_given = lanes.iter().all(|(snapshot, _)| snapshot.handed_below == 0);
+        Holders::of(none_is_given.then(Vec::new))
+    }
+
     fn code(&self) -> u8 {
         match (self.has_given_back(), self.is_plain()) {
+            _ if self.holders != Self::implied_holders(&self.lanes) => CHECKPOINT_WITH_HOLDERS,
             (true, _) => CHECKPOINT_WITH_GIVEN_BACK,
             (false, true) => CHECKPOINT,
             (false, false) => CHECKPOINT_WITH_SENDERS,
@@ -103,13 +115,16 @@ impl Journaled for LocalRecord {
                     put(out, checkpoint.senders.len() as u64);
                     checkpoint.senders.iter().for_each(|sender| sender.put(out));
                 }
+                if code == CHECKPOINT_WITH_HOLDERS {
+                    put_holders(out, checkpoint.holders.nodes());
+                }
                 put(out, checkpoint.lanes.len() as u64);
                 for (snapshot, table) in &checkpoint.lanes {
                     if code != CHECKPOINT {
                         put(out, snapshot.handed_below);
                     }
                     snapshot.put(out);
-                    if code == CHECKPOINT_WITH_GIVEN_BACK {
+                    if code >= CHECKPOINT_WITH_GIVEN_BACK {
                         put_times(out, &snapshot.given_back);
                     }
                     table.put(out);
@@ -123,33 +138,40 @@ impl Journaled for LocalRecord {
         let mut input = Input { rest };
         let record = match *kind {
             STORE => Self::Store(store::Record::get(&mut input)?),
-            CHECKPOINT | CHECKPOINT_WITH_SENDERS | CHECKPOINT_WITH_GIVEN_BACK => {
-                Self::Checkpoint(Checkpoint {
-                    next: input.number()?,
-                    floor: match *kind {
-                        CHECKPOINT => 0,
-                        _ => input.number().filter(|floor| *floor < FLOORS)?,
-                    },
-                    senders: match *kind {
-                        CHECKPOINT => Vec::new(),
-                        _ => input.list(6, SenderMark::get)?,
-                    },
-                    lanes: input.list(8, |input| {
-                        let handed_below = match *kind {
-                            CHECKPOINT => 0,
-                            _ => input.number()?,
-                        };
-                        let mut snapshot = Snapshot::get(input)?;
-                        snapshot.handed_below = handed_below;
-                        if *kind == CHECKPOINT_WITH_GIVEN_BACK {
-                            snapshot.given_back = times(input)?;
-                        }
-                        Some((snapshot, Table::get(input)?))
-                    })?,
-                })
-            }
+            CHECKPOINT..=CHECKPOINT_WITH_HOLDERS => Self::Checkpoint(checkpoint(&mut input, *kind)?),
             _ => return None,
         };
         input.rest.is_empty().then_some(record)
     }
+}
+
+fn checkpoint(input: &mut Input<'_>, kind: u8) -> Option<Checkpoint> {
+    let next = input.number()?;
+    let (mut floor, mut senders, mut said) = (0, Vec::new(), None);
+    if kind != CHECKPOINT {
+        floor = input.number().filter(|floor| *floor < FLOORS)?;
+        senders = input.list(6, SenderMark::get)?;
+    }
+    if kind == CHECKPOINT_WITH_HOLDERS {
+        said = Some(Holders::of(holders(input)?));
+    }
+    let lanes = input.list(8, |input| {
+        let handed_below = match kind {
+            CHECKPOINT => 0,
+            _ => input.number()?,
+        };
+        let mut snapshot = Snapshot::get(input)?;
+        snapshot.handed_below = handed_below;
+        if kind >= CHECKPOINT_WITH_GIVEN_BACK {
+            snapshot.given_back = times(input)?;
+        }
+        Some((snapshot, Table::get(input)?))
+    })?;
+    Some(Checkpoint {
+        next,
+        floor,
+        senders,
+        holders: said.unwrap_or_else(|| Checkpoint::implied_holders(&lanes)),
+        lanes,
+    })
 }

@@ -6,7 +6,7 @@ use super::lanes::{Lanes, lane_of};
 use super::reattach::{Awaited, Reattaching};
 use super::senders::Senders;
 use super::settle::Back;
-use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
+use super::{Effect, Ends, FifoOutcome, Holders, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
 use model::{Incarnation, Index, Machine, Seq, Timestamp};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Classic<E: Ends> {
     pub(super) consumers: Consumers<E>,
     /// Nodes that send, and what they sent.
     pub(super) senders: Senders,
+    /// Nodes that may hold something.
+    pub(super) holders: Holders,
     /// What consumers hold is being asked.
     pub(super) reattaching: Option<Box<Reattaching>>,
     /// Nodes of which it is not known yet whether they have consumers, since another machine has decided before.
@@ -36,6 +38,7 @@ impl<E: Ends> Classic<E> {
             lanes: Lanes::new(&settings),
             consumers: Consumers::new(&settings),
             senders: Senders::default(),
+            holders: Holders::default(),
             reattaching: None,
             unheard: None,
             settings,
@@ -115,6 +118,8 @@ impl<E: Ends> Machine for Classic<E> {
             } => self.hear(node, &held, more, reply, now, outcome),
             Request::CountAsDown { node } => self.count_as_down(node, now, outcome),
             Request::Knows { node } => self.knows(node, outcome),
+            Request::MayHold { node } => self.may_hold(Some(node), outcome),
+            Request::HoldsNothing { node } => self.holds_nothing(node, outcome),
             Request::IncarnationEnded { incarnation } => {
                 self.end_incarnation(incarnation, now, outcome);
             }
@@ -191,13 +196,16 @@ impl<E: Ends> Machine for Classic<E> {
         match record {
             Record::Declined { sent, refused } => self.senders.note(&sent, refused),
             Record::Barred { node, barred } => self.senders.bar(node, barred),
+            Record::MayHold { nodes } => self.holders = Holders::of(nodes),
             Record::Activated { consumer } => self.senders.activate(consumer),
             Record::IncarnationEnded { incarnation } => {
-                self.senders.end(incarnation);
+                self.forget(incarnation);
             }
             record => {
-                if let Record::Enqueued { sent: Some(sent), .. } = &record {
-                    self.senders.note(sent, false);
+                match &record {
+                    Record::Enqueued { sent: Some(sent), .. } => self.senders.note(sent, false),
+                    Record::HandedOut { .. } => self.holders.are_given(),
+                    _ => {}
                 }
                 self.lanes.apply(record, outcome);
             }

@@ -11,6 +11,7 @@
 //! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
 //! 16 Barred  u8 (1 = barred), incarnation                17 Activated  incarnation, consumer
 //! 18 GivenBack  set          19 Returned, given back  set        20 Retried, given back  as 9
+//! 21 MayHold  u8 (0 = any node; 1 = these), and with 1 count, then each incarnation
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each
@@ -41,6 +42,7 @@ const ACTIVATED: u8 = 17;
 const GIVEN_BACK: u8 = 18;
 const RETURNED_GIVEN_BACK: u8 = 19;
 const RETRIED_GIVEN_BACK: u8 = 20;
+const MAY_HOLD: u8 = 21;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -86,6 +88,10 @@ impl Journaled for Record {
             Self::Barred { node, barred } => {
                 out.extend_from_slice(&[BARRED, u8::from(*barred)]);
                 put(out, node.0);
+            }
+            Self::MayHold { nodes } => {
+                out.push(MAY_HOLD);
+                put_holders(out, nodes.as_deref());
             }
             Self::Activated { consumer } => {
                 out.push(ACTIVATED);
@@ -143,6 +149,9 @@ impl Journaled for Record {
             BARRED => Self::Barred {
                 barred: input.octet().filter(|barred| *barred <= 1)? == 1,
                 node: Incarnation(input.number()?),
+            },
+            MAY_HOLD => Self::MayHold {
+                nodes: holders(&mut input)?,
             },
             ACTIVATED => Self::Activated {
                 consumer: NodeConsumer {
@@ -216,6 +225,23 @@ impl Sent {
         let first = input.number()?;
         let numbers = input.numbers_from(first)?;
         Some(Self { by, first, numbers })
+    }
+}
+
+/// Which nodes may hold something; `None` for any.
+pub(super) fn put_holders(out: &mut Vec<u8>, nodes: Option<&[Incarnation]>) {
+    out.push(u8::from(nodes.is_some()));
+    if let Some(nodes) = nodes {
+        put(out, nodes.len() as u64);
+        nodes.iter().for_each(|node| put(out, node.0));
+    }
+}
+
+pub(super) fn holders(input: &mut Input<'_>) -> Option<Option<Vec<Incarnation>>> {
+    match input.octet()? {
+        0 => Some(None),
+        1 => input.list(1, |input| input.number().map(Incarnation)).map(Some),
+        _ => None,
     }
 }
 

@@ -76,7 +76,9 @@ impl<E: Ends> Classic<E> {
         }
         // Ids are never used twice; a host that does so gets one consumer, not two.
         ring.remove(consumer.id);
+        let node = consumer.of.map(|of| of.node);
         ring.add(consumer);
+        self.may_hold(node, outcome);
         outcome.effects.push(Effect::Reply(reply, Answer::Consuming));
         self.activate(outcome);
         self.deliver(outcome);
@@ -146,6 +148,7 @@ impl<E: Ends> Classic<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
+        self.may_be_held(outcome);
         self.consumers.gets.push_back(PendingGet { no_ack, reply });
         self.deliver(outcome);
         self.used(now);

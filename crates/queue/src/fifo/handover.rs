@@ -2,7 +2,7 @@
 //! lie. Consumers belong to the machine that handed them theirs; the next one is told what they hold, as after any
 //! other change of who decides.
 
-use super::{Checkpoint, Classic, Ends, Lane};
+use super::{Checkpoint, Classic, Ends, Holders, Lane};
 use crate::HandOver;
 use model::{Index, Seq};
 
@@ -18,6 +18,10 @@ impl<E: Ends> Classic<E> {
         let mut checkpoint = self.checkpoint(next);
         for (lane, (snapshot, _)) in self.lanes.iter().zip(&mut checkpoint.lanes) {
             snapshot.handed_below = lane.handed_out();
+        }
+        if !self.settings.replicated {
+            // Consumers of any node have what they were given, and nothing of that is on record.
+            checkpoint.holders = Holders::of(None);
         }
         HandOver::Contents(checkpoint)
     }

@@ -248,6 +248,7 @@ impl Lane {
             // They are about the queue as a whole.
             Record::Declined { .. }
             | Record::Barred { .. }
+            | Record::MayHold { .. }
             | Record::Activated { .. }
             | Record::IncarnationEnded { .. } => {}
         }

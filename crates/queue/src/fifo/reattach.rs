@@ -1,6 +1,6 @@
 //! What consumers hold when another machine has decided before. Deliveries leave no record; on record is only the
 //! number below which messages may have been handed out. Whoever decides next asks the nodes: what their consumers hold
-//! stays theirs, and only what nobody holds is delivered again. Until all have spoken, or count as down, nothing is
+//! stays theirs, and only what nobody holds is delivered again. Until all that may hold something (`holders`) have spoken, or count as down, nothing is
 //! delivered at all: what stands below that number may be with somebody, and what stands above must not overtake it.
 //!
 //! Meanwhile all messages below count as held, so neither a limit nor a purge nor the clock takes them, and an acknowledgement
@@ -60,6 +60,8 @@ pub(super) struct Reattaching {
     claimed: SeqSet,
     /// What of that belongs to nodes that have more to say.
     unfinished: BTreeMap<Incarnation, SeqSet>,
+    /// Nodes that may hold something, as far as they have been heard.
+    holders: BTreeSet<Incarnation>,
     /// Nothing is in question but who is the active consumer: of nobody else but this node anything matters.
     only: Option<Incarnation>,
 }
@@ -68,6 +70,11 @@ impl Reattaching {
     fn has_spoken(&mut self, node: Incarnation) {
         self.unfinished.remove(&node);
         self.awaited.has_spoken(node);
+    }
+
+    /// This node may hold something, and it is not known yet who else may.
+    pub(super) fn has_heard_of(&mut self, node: Incarnation) {
+        self.holders.insert(node);
     }
 }
 
@@ -97,8 +104,9 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         if let Some(it) = &mut self.reattaching {
-            let only = it.only;
-            it.awaited.begin(&nodes, |node| only.is_none_or(|it| it == *node));
+            let (only, holders) = (it.only, &self.holders);
+            let matters = |node: &Incarnation| only.map_or_else(|| holders.may_be(*node), |it| it == *node);
+            it.awaited.begin(&nodes, matters);
         }
         if let Some(unheard) = &mut self.unheard {
             unheard.begin(&nodes, |_| true);
@@ -120,7 +128,7 @@ impl<E: Ends> Classic<E> {
         let mut it = self.reattaching.take();
         let barred = self.senders.is_barred(node);
         let mut heard = it.as_deref_mut().filter(|it| !barred && it.awaited.hears(node));
-        let mut discard = Ranges::new();
+        let (mut discard, mut any_counts) = (Ranges::new(), false);
         for Held {
             consumer,
             seqs,
@@ -132,6 +140,7 @@ impl<E: Ends> Classic<E> {
                 self.lanes.each_part(seqs, outcome, |lane, seqs, _| {
                     lane.claim(seqs, *returns, &mut it.claimed, &mut counted);
                 });
+                any_counts |= !counted.is_empty();
                 let (count, node) = (counted.count(), it.unfinished.entry(node).or_default());
                 counted.spans().for_each(|(first, last)| node.insert(first, last));
                 consumer.map(|id| self.consumers.ring.change(id, |it| it.in_flight += count));
@@ -141,6 +150,9 @@ impl<E: Ends> Classic<E> {
             }
         }
         self.reattaching = it;
+        if any_counts {
+            self.may_hold(Some(node), outcome);
+        }
         outcome
             .effects
             .push(Effect::Reply(reply, Answer::Discard(discard)));
@@ -206,6 +218,7 @@ impl<E: Ends> Classic<E> {
         let Some(it) = self.reattaching.take_if(is_over) else {
             return;
         };
+        self.holders_are(it.holders, outcome);
         self.lanes.each(outcome, |lane, outcome| {
             lane.bring_back(&it.claimed, now, outcome);
         });

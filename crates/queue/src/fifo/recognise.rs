@@ -137,8 +137,14 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         self.expect_no_more(incarnation, now, outcome);
-        if self.senders.end(incarnation) && self.settings.durable {
+        if self.forget(incarnation) && self.settings.durable {
             outcome.records.push(Record::IncarnationEnded { incarnation });
         }
+    }
+
+    /// Nothing is known of this incarnation any more. False if nothing was.
+    pub(super) fn forget(&mut self, incarnation: Incarnation) -> bool {
+        let (sent, held) = (self.senders.end(incarnation), self.holders.forget(incarnation));
+        sent || held
     }
 }

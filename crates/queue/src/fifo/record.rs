@@ -28,6 +28,8 @@ pub enum Record {
     Declined { sent: Box<Sent>, refused: bool },
     /// This node counts as down, or no more: as long as it does, nothing that its consumers hold counts.
     Barred { node: Incarnation, barred: bool },
+    /// These nodes, and no others, may hold messages that were handed out; `None`: it may be any node.
+    MayHold { nodes: Option<Vec<Incarnation>> },
     /// This consumer is the active one.
     Activated { consumer: NodeConsumer },
     /// This sender sends nothing more.
@@ -79,6 +81,7 @@ impl Record {
             Self::HandedOut { below } => Some(*below),
             Self::Declined { .. }
             | Self::Barred { .. }
+            | Self::MayHold { .. }
             | Self::Activated { .. }
             | Self::IncarnationEnded { .. } => None,
         };

@@ -581,6 +581,12 @@ fn recorded(record: &Record, names: &[String]) -> String {
         Record::HandedOut { below } => format!("all below {below} may be handed out"),
         Record::Barred { node, barred: true } => format!("node {} counts as down", node.0),
         Record::Barred { node, .. } => format!("node {} counts as down no more", node.0),
+        Record::MayHold { nodes: None } => "any node may hold messages".to_string(),
+        Record::MayHold { nodes: Some(nodes) } if nodes.is_empty() => "no node holds messages".to_string(),
+        Record::MayHold { nodes: Some(nodes) } => {
+            let nodes: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+            format!("nodes {} may hold messages", nodes.join(", "))
+        }
         Record::Activated { consumer } => {
             let name = &names[consumer.consumer.0 as usize];
             format!("{name} of node {} is the active one", consumer.node.0)

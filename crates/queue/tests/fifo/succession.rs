@@ -10,8 +10,8 @@ use model::{
 };
 use proptest::prelude::*;
 use queue::fifo::{
-    Answer, Classic, ConsumerSettings, Delivery, DeliveryLimit, Disposal, Effect, Ends, Held, Origin,
-    Overflow, QueueSettings, Record, Request,
+    Answer, Classic, ConsumerSettings, Delivery, DeliveryLimit, Disposal, Effect, Ends, Held, NodeConsumer,
+    Origin, Overflow, QueueSettings, Record, Request,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -224,7 +224,12 @@ impl World {
             window: 1 << 20,
             paused: false,
         };
-        self.turn(Request::Consume {
+        let of = NodeConsumer {
+            node: Incarnation(self.nodes[at].incarnation),
+            consumer: consumer(at),
+        };
+        self.turn(Request::ConsumeFrom {
+            of: Box::new(of),
             consumer: consumer(at),
             outlet: at,
             settings,
@@ -554,10 +559,14 @@ impl World {
     fn take(&mut self, step: Step) {
         match step {
             Step::Publish(at, count, rank) => self.publish(at, count, rank),
-            Step::Get(at) => self.turn(Request::Get {
-                no_ack: false,
-                reply: (at, false),
-            }),
+            Step::Get(at) => {
+                let node = Incarnation(self.nodes[at].incarnation);
+                self.turn(Request::MayHold { node });
+                self.turn(Request::Get {
+                    no_ack: false,
+                    reply: (at, false),
+                });
+            }
             Step::Accept(at, which) => self.act(at, which, true),
             Step::Return(at, which) => self.act(at, which, false),
             Step::Commit(parts) => self.commit(parts),

@@ -620,8 +620,11 @@ impl Peer {
         let reply = self.reply(Asked::Node { question, keeps }, no_ack, numbers);
         // A consumer that is not known ends at once: no number here is its own.
         let id = |id: &ConsumerId| self.consumers.get(id).map_or(ConsumerId(0), |it| it.id);
-        requests.push(match about {
-            Question::Get { no_ack } => Request::Get { no_ack, reply },
+        let request = match about {
+            Question::Get { no_ack } => {
+                requests.push(Request::MayHold { node: self.node });
+                Request::Get { no_ack, reply }
+            }
             Question::Cancel { consumer } => Request::Cancel {
                 consumer: id(&consumer),
                 reply: Some(reply),
@@ -644,7 +647,8 @@ impl Peer {
                 reply,
             },
             Question::Use => Request::Use { reply: Some(reply) },
-        });
+        };
+        requests.push(request);
     }
 
     fn told(&mut self, notice: Notice, requests: &mut Requests) {

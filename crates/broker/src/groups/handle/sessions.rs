@@ -302,8 +302,14 @@ impl Sessions {
 
     /// Forgets nodes that have nothing, wait for nothing, and have said nothing for so many ticks. Their handles are let go of
     /// by then; one that is not opens another session.
-    pub fn forget_the_quiet(&mut self, ticks: u32) {
-        self.peers.retain(|_, peer| peer.quiet < ticks || !peer.is_idle());
+    pub fn forget_the_quiet(&mut self, ticks: u32, requests: &mut Requests) {
+        self.peers.retain(|node, peer| {
+            let stays = peer.quiet < ticks || !peer.is_idle();
+            if !stays {
+                requests.push(Request::HoldsNothing { node: *node });
+            }
+            stays
+        });
     }
 
     /// True if no node has anything to do with the queue.

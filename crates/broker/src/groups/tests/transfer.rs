@@ -214,9 +214,9 @@ fn consume(trio: &Trio) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for _ in 0..2_000 {
         let leader = trio.leader();
-        trio.left(leader);
         trio.get(leader);
         trio.settle();
+        // What comes later comes with the answers to the next ones.
         let left = trio.left(leader);
         if left.is_empty() {
             // It waits for its disk or for others, or leads no more.

@@ -474,6 +474,8 @@ impl QueueHost for StreamHost {
             Request::AwaitNodes { .. }
             | Request::CountAsDown { .. }
             | Request::Knows { .. }
+            | Request::MayHold { .. }
+            | Request::HoldsNothing { .. }
             | Request::IncarnationEnded { .. }
             | Request::PutBack { .. }
             | Request::Remove { .. }

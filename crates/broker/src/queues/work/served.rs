@@ -221,7 +221,7 @@ impl Inner {
             Brought::Closes => self.sessions.close(requests),
             Brought::Tick => {
                 self.sessions.tick(|| here.keeps_for(queue.id), requests);
-                self.sessions.forget_the_quiet(QUIET_FOR);
+                self.sessions.forget_the_quiet(QUIET_FOR, requests);
                 self.deleted += u32::from(queue.is_retired());
                 if let Some((_, ticks)) = &mut self.pressed {
                     *ticks += 1;

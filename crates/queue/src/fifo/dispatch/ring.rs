@@ -3,7 +3,7 @@
 use super::{Consumer, Lines};
 use crate::fifo::{Delivery, Effect, Ends};
 use crate::{ConsumerSettings, NodeConsumer, OwnConsumer};
-use model::{Block, ConsumerId, Mutant, Ranges, Seq};
+use model::{Block, ConsumerId, Incarnation, Mutant, Ranges, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,6 +73,12 @@ impl<E: Ends> Default for Ring<E> {
 }
 
 impl<E: Ends> Ring<E> {
+    /// Whether one of them is this node's.
+    pub(crate) fn has_one_of(&self, node: Incarnation) -> bool {
+        let mut consumers = self.slots.iter().flatten();
+        consumers.any(|it| it.of.is_some_and(|of| of.node == node))
+    }
+
     /// How many consumers there are.
     pub(crate) fn len(&self) -> usize {
         self.index.len()

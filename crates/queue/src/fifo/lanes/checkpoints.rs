@@ -2,7 +2,7 @@
 
 use super::{LaneId, Lanes, Sorted, lane_of};
 use crate::fifo::senders::Senders;
-use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord};
+use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, Holders, LocalRecord};
 use crate::store;
 use model::{Index, Mutant};
 use std::collections::BTreeSet;
@@ -17,6 +17,10 @@ impl<E: Ends> Classic<E> {
             senders: match Mutant::ChecksNoSenders.is_on() {
                 true => Vec::new(),
                 false => self.senders.marks(),
+            },
+            holders: match self.settings.replicated {
+                true => self.holders.clone(),
+                false => Holders::default(),
             },
             lanes,
         }
@@ -53,6 +57,7 @@ impl<E: Ends> Classic<E> {
             lanes.keep(&there);
         }
         self.senders = Senders::of(checkpoint.senders);
+        self.holders = checkpoint.holders;
     }
 }
 
