@@ -11,6 +11,7 @@ import pika
 import pytest
 
 from api import q
+from test_mirrored import has_mirrors, mirror, mirrors, unmirror
 from test_process import BINARY, pytestmark  # noqa: F401 - a mark
 from test_quorum_cluster import PATIENCE_SECONDS, api, bodies, connect, consume, count, declare, publish, row
 from test_quorum_grown import add, voters
@@ -20,6 +21,9 @@ from harness.cluster import Cluster, name as name_of
 
 SIZE = 5
 NODES = range(SIZE)
+
+# Nodes that are away for longer count as gone.
+GONE_SECONDS = 7
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +140,36 @@ def test_what_was_confirmed_is_there_while_clients_of_other_nodes_go_on_and_memb
     assert sorted(members(cluster, name, lost[0])) == sorted([left, *others])
     cluster.nodes[left].kill()
     assert [body for body, _ in consume(cluster, name, 100, lost[0])] == bodies(400, 500)
+
+
+def test_a_mirrored_queue_goes_on_too_and_gets_its_mirrors_again(cluster, name):
+    with connect(cluster, 0) as connection:
+        connection.channel().queue_declare(name, durable=True)
+    mirror(cluster, name, "exactly", 3)
+    has_mirrors(cluster, name, 2)
+    publish(cluster, name, bodies(0, 200))
+    lead, (left, other) = mirrors(cluster, name)
+    names = {name_of(node): node for node in NODES}
+    lost = [names[lead], names[other]]
+    for node in lost:
+        cluster.nodes[node].kill()
+    left = names[left]
+    asked = next(node for node in NODES if node not in (*lost, left))
+    until(lambda: availability(cluster, name, asked)["state"], wanted=lambda it: it == "no_majority", patience=PATIENCE_SECONDS, what="it has a leader")
+    code, said = ctl(cluster, asked, "why_unavailable", name)
+    assert code == 0 and "2 must be reached, and 1 is" in said, said
+    # A node that is gone for a few seconds only may be chosen as a mirror.
+    time.sleep(GONE_SECONDS)
+    code, said = ctl(cluster, left, "force_shrink_member_to_current_member", name)
+    assert code == 0 and f"goes on with the copy of {name_of(left)} alone" in said, said
+    # The policy gives it mirrors on nodes that are there.
+    has_mirrors(cluster, name, 2, asked)
+    publish(cluster, name, bodies(200, 300), asked)
+    assert [body for body, _ in consume(cluster, name, 100, asked)] == bodies(0, 100)
+    come_back(cluster, lost)
+    unmirror(cluster, name, lost[0])
+    until(lambda: "slave_nodes" in row(cluster, name, asked), wanted=lambda it: not it, patience=PATIENCE_SECONDS, what="it has mirrors")
+    assert [body for body, _ in consume(cluster, name, 200, lost[0])] == bodies(100, 300)
 
 
 def test_members_of_before_that_come_back_disturb_nothing_and_may_be_members_again(cluster, name):

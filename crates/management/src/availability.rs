@@ -317,9 +317,14 @@ fn standing(call: &Call<'_>, queue: &QueueView) -> Standing {
     Standing::of(copies, members.collect(), &answering)
 }
 
+/// Whether it needs a majority of several: a quorum queue, or a classic one that is mirrored.
+fn has_members(queue: &QueueView) -> bool {
+    queue.kind == QueueKind::Quorum || queue.is_mirrorable() && queue.is_shared()
+}
+
 fn explain(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
-    if queue.kind != QueueKind::Quorum {
+    if !has_members(queue) {
         return Ok(unavailable(CLASSIC));
     }
     if call.for_node {
@@ -404,7 +409,7 @@ fn force(call: &Call<'_>) -> Result<Reply, Refusal> {
         false => call.api.broker.own_node(),
     };
     let is_forced = body.get("force").and_then(Value::as_bool).unwrap_or(false);
-    if queue.kind != QueueKind::Quorum {
+    if !has_members(queue) {
         return Ok(unavailable(CLASSIC));
     }
     if !queue.is_shared() {

@@ -120,7 +120,8 @@ impl<R> Catalog<R> {
         generation: u16,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let queue = self.replicated_queue(id)?;
+        let known = self.queues.get(&id).cloned();
+        let queue = known.ok_or_else(|| refused("there is no such queue"))?;
         let next = generation.checked_add(1);
         let refused = |reason: &str| {
             Err(Refusal::Internal {

@@ -87,7 +87,7 @@ function of rabbit_quorum_queue, to be called by eval.";
 /// What brings queues back whose majority is lost.
 pub const RECOVERY: &[Command] = &[
     Command::new(Queues, "why_unavailable", (1, 1), "[--vhost <vhost>] <queue>", why_unavailable)
-        .about("Says why a quorum queue is unavailable, who would have to come back, and what going on without them loses")
+        .about("Says why a quorum or mirrored queue is unavailable, who would have to come back, and what going on without them loses")
         .of(&[Tool::Queues, Diagnostics]),
     Command::new(
         Queues,
@@ -96,7 +96,7 @@ pub const RECOVERY: &[Command] = &[
         "[--vhost <vhost>] <queue> [--force]",
         force_shrink,
     )
-    .about("Has a quorum queue whose majority is lost for good go on with this node's copy alone")
+    .about("Has a quorum or mirrored queue whose majority is lost for good go on with this node's copy alone")
     .more(FORCING)
     .options(&["force"])
     .of(&[Tool::Queues]),
@@ -131,7 +131,10 @@ fn path(ask: &Ask<'_>) -> String {
 /// Tells what is done with a queue, and finds what that is.
 fn found(ask: &Ask<'_>, told: &str) -> Result<Option<Value>, Failure> {
     ask.say(filled(ask, told));
-    ask.find(&format!("/queues/{}?columns=type,leader,members", path(ask)))
+    ask.find(&format!(
+        "/queues/{}?columns=type,leader,members,slave_nodes",
+        path(ask)
+    ))
 }
 
 /// RabbitMQ says here the name of the module that classic queues are.
@@ -139,13 +142,26 @@ const CLASSIC: &str = "queue '{0}' in virtual host '{vhost}' is not a quorum que
 
 /// The quorum queue of this name; of another one this is said.
 fn of_quorum_queue(ask: &Ask<'_>, told: &str, other: &str) -> Result<Value, Failure> {
-    match found(ask, told)? {
+    let queue = found(ask, told)?;
+    described(ask, queue, other)
+}
+
+fn described(ask: &Ask<'_>, queue: Option<Value>, other: &str) -> Result<Value, Failure> {
+    match queue {
         Some(queue) if text(&queue, "type") == "quorum" => Ok(queue),
         Some(_) => Err(Failure::error(UNAVAILABLE, filled(ask, other))),
         None => {
             let text = "queue '{0}' was not found in virtual host '{vhost}'";
             Err(Failure::plain(BAD_VALUE, filled(ask, text)))
         }
+    }
+}
+
+/// The same of a quorum queue or a mirrored one.
+fn of_replicated_queue(ask: &Ask<'_>, told: &str, other: &str) -> Result<(), Failure> {
+    match found(ask, told)? {
+        Some(queue) if text(&queue, "type") == "quorum" || queue.get("slave_nodes").is_some() => Ok(()),
+        queue => described(ask, queue, other).map(drop),
     }
 }
 
@@ -187,7 +203,7 @@ fn in_words(told: &Value) -> String {
 }
 
 fn why_unavailable(ask: &Ask<'_>) -> Answer {
-    of_quorum_queue(
+    of_replicated_queue(
         ask,
         "Availability of queue {0} in virtual host {vhost} ...",
         CLASSIC,
@@ -209,7 +225,7 @@ fn forced(ask: &Ask<'_>, path: &str) -> Result<http::Answer, Failure> {
 }
 
 fn force_shrink(ask: &Ask<'_>) -> Answer {
-    of_quorum_queue(
+    of_replicated_queue(
         ask,
         "Shrinking queue {0} to the copy of node {node} alone...",
         CLASSIC,
