@@ -18,7 +18,8 @@ pub(super) struct Lane {
     pub contents: Contents,
     pub dispatch: Dispatch,
     pub leaving: Leaving,
-    pub losses: Losses,
+    /// Once it has lost something.
+    losses: Option<Box<Losses>>,
     /// Messages below may have been handed out, in a queue that has that on record; 0 in others.
     pub handed_below: Seq,
     /// And below this number whoever decides next knows. `Seq::MAX` where nothing of that is on record.
@@ -38,7 +39,7 @@ impl Lane {
             contents: Contents::default(),
             dispatch: Dispatch::default(),
             leaving: Leaving::default(),
-            losses: Losses::default(),
+            losses: None,
             unsaid: false,
         }
     }
@@ -135,10 +136,21 @@ impl Lane {
         self.store.is_idle() && self.leaving.is_empty()
     }
 
+    /// What it lost since the start.
+    pub(super) fn losses(&self) -> Losses {
+        self.losses.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The sum of that.
+    #[inline]
+    pub(super) fn lost_sum(&self) -> u64 {
+        self.losses.as_deref().map_or(0, Losses::sum)
+    }
+
     /// So many messages left, or did not come in.
     pub(super) fn lost(&mut self, loss: Loss, count: u64) {
         if count > 0 {
-            self.losses.add(loss, count);
+            self.losses.get_or_insert_default().add(loss, count);
         }
     }
 

@@ -254,7 +254,7 @@ impl Lanes {
     /// What was lost since the start.
     pub(super) fn losses(&self) -> Losses {
         match self {
-            Self::One(lane) => lane.losses,
+            Self::One(lane) => lane.losses(),
             Self::Sorted(lanes) => lanes.losses(),
         }
     }
@@ -263,7 +263,7 @@ impl Lanes {
     #[inline]
     pub(super) fn lost_sum(&self) -> u64 {
         match self {
-            Self::One(lane) => lane.losses.sum(),
+            Self::One(lane) => lane.lost_sum(),
             Self::Sorted(lanes) => lanes.losses().sum(),
         }
     }

@@ -22,7 +22,8 @@ const SMALLEST_SHARE: usize = 16 * 1024;
 /// The lanes of a queue that sorts its messages.
 pub(in crate::fifo) struct Sorted {
     pub(super) settings: Arc<QueueSettings>,
-    pub(super) lanes: BTreeMap<LaneId, Lane>,
+    /// In boxes, for a node of the map has space for eleven of them, and most queues have one or two.
+    pub(super) lanes: BTreeMap<LaneId, Box<Lane>>,
     /// The lane in which something was done last. It always exists; others do if they hold something.
     pub(super) last: LaneId,
     /// Lanes with ready messages.
@@ -77,7 +78,7 @@ impl Sorted {
             unwritten: lane.store.is_checkpointing().then_some(0).into_iter().collect(),
             alarms: BTreeSet::new(),
             alarm_of: BTreeMap::new(),
-            lanes: BTreeMap::from([(0, lane)]),
+            lanes: BTreeMap::from([(0, Box::new(lane))]),
         };
         lanes.count();
         lanes.collect_keys();
@@ -124,7 +125,7 @@ impl Sorted {
 
     pub(super) fn losses(&self) -> Losses {
         let mut sum = self.losses;
-        self.lanes.values().for_each(|lane| sum.add_all(&lane.losses));
+        self.lanes.values().for_each(|lane| sum.add_all(&lane.losses()));
         sum
     }
 
@@ -189,7 +190,7 @@ impl Sorted {
 
     /// Remembers when something is due in the lane.
     fn note_alarm(&mut self, id: LaneId) {
-        let alarm = self.lanes.get(&id).map(Lane::wakes_at_ms);
+        let alarm = self.get(id).map(Lane::wakes_at_ms);
         let alarm = alarm.filter(|at_ms| *at_ms < u64::MAX);
         if self.alarm_of.get(&id).copied() == alarm {
             return;
@@ -220,7 +221,7 @@ impl Sorted {
         lane.dispatch.cursor = lane.store.next();
         lane.leaving = Leaving::after(first_of(id));
         lane.store.set_budget(self.share(self.lanes.len() + 1));
-        self.lanes.insert(id, lane);
+        self.lanes.insert(id, Box::new(lane));
     }
 
     /// Makes the lane of messages that another machine has numbered. It may have kept a lane that was dropped here: so the floor
@@ -240,12 +241,12 @@ impl Sorted {
     fn drop_if_idle(&mut self, id: LaneId) {
         if id != self.last
             && !self.unwritten.contains(&id)
-            && self.lanes.get(&id).is_some_and(Lane::is_idle)
+            && self.get(id).is_some_and(Lane::is_idle)
             && let Some(lane) = self.lanes.remove(&id)
         {
             self.note_alarm(id);
             self.handed += lane.dispatch.handed;
-            self.losses.add_all(&lane.losses);
+            self.losses.add_all(&lane.losses());
             self.floor = self.floor.max(lane.store.next() - first_of(id));
         }
     }
@@ -259,15 +260,15 @@ impl Sorted {
 
     /// All of them.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
-        self.lanes.values()
+        self.lanes.values().map(Box::as_ref)
     }
 
     pub(super) fn get(&self, id: LaneId) -> Option<&Lane> {
-        self.lanes.get(&id)
+        self.lanes.get(&id).map(Box::as_ref)
     }
 
     pub(super) fn get_mut(&mut self, id: LaneId) -> Option<&mut Lane> {
-        self.lanes.get_mut(&id)
+        self.lanes.get_mut(&id).map(Box::as_mut)
     }
 
     pub(super) fn last(&self) -> LaneId {
@@ -319,7 +320,7 @@ impl Sorted {
 
     /// All lanes, the highest first.
     pub(super) fn in_order(&self) -> Vec<(LaneId, &Lane)> {
-        let mut lanes: Vec<_> = self.lanes.iter().map(|(id, lane)| (*id, lane)).collect();
+        let mut lanes: Vec<_> = self.lanes.iter().map(|(id, lane)| (*id, &**lane)).collect();
         lanes.sort_by_key(|(id, _)| std::cmp::Reverse(rank(&self.settings.sorting, *id)));
         lanes
     }
@@ -396,7 +397,7 @@ impl Sorted {
     }
 
     pub(super) fn clear(&mut self) {
-        self.lanes.values_mut().for_each(Lane::clear);
+        self.lanes.values_mut().for_each(|lane| lane.clear());
         self.unwritten.clear();
         self.stores.clear();
         self.backlog.clear();
