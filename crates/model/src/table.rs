@@ -161,7 +161,8 @@ impl RawValue<'_> {
 
 fn build_table(bytes: &[u8], budget: &mut raw::Budget, depth: usize) -> Result<Table, TableError> {
     budget.enter(depth)?;
-    let mut entries = Vec::new();
+    // Most tables that are kept, such as the arguments of a queue, have one.
+    let mut entries = Vec::with_capacity(usize::from(!bytes.is_empty()));
     for entry in Entries::new(bytes) {
         let (name, value) = entry?;
         budget.spend()?;
