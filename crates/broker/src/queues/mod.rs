@@ -18,6 +18,7 @@ mod replica;
 mod status;
 pub mod streams;
 mod throttle;
+mod unused;
 mod work;
 
 pub use events::{DeadLetters, QueueEvents};
@@ -33,4 +34,5 @@ pub use remote::{HostAndPort, Peers, Remote, Request, StreamAddresses};
 pub use replay::{Missing, Replaying};
 pub use replica::{Follower, Machinery, Replica, group_of, groups_of, queue_of};
 pub use status::Status;
+pub use unused::Unused;
 pub use work::{Alone, Envelope, Existing, SharedQueue, Work, WorkLinks};

@@ -3,9 +3,7 @@
 use super::Topology;
 use crate::groups::{Found, Identity, NodeGroups, NotOpened, Starting, handover, member_journal};
 use crate::node::ends::Ends;
-use crate::queues::{
-    Follower, Handle, Queue, QueueJournal, QueueType, Replica, Shared, group_of, queue_type,
-};
+use crate::queues::{Follower, Handle, Queue, QueueType, Replica, Shared, Unused, group_of, queue_type};
 use catalog::Member;
 use cluster::{MemberId, Membership, NodeId, Status, Step};
 use model::{QueueId, QueueSettings};
@@ -325,7 +323,7 @@ impl Topology {
         settings: &QueueSettings,
         (life, starting): (u32, StartingReplica),
     ) -> Option<Arc<Queue>> {
-        let nothing = made.start(QueueSettings::default(), QueueJournal::None);
+        let nothing = Box::new(Unused::new(made));
         let queue = Queue::new(known, made, nothing, self.node.clone(), self.queue_events.clone());
         if settings.deduplicates {
             queue.compare();

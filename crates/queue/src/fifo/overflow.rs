@@ -55,11 +55,16 @@ impl<E: Ends> Classic<E> {
     ) {
         // Durability is what a queue was declared with, and its kind of journal what it was made with; the journal would not know
         // of a change.
-        let settings = Arc::new(QueueSettings {
+        let settings = QueueSettings {
             durable: self.settings.durable,
             replicated: self.settings.replicated,
             ..settings
-        });
+        };
+        // Whoever begins to lead is told what it was made with.
+        let settings = match settings == *self.settings {
+            true => self.settings.clone(),
+            false => Arc::new(settings),
+        };
         self.settings = settings.clone();
         let ring = &mut self.consumers.ring;
         ring.set_single(settings.single_active, settings.active_by_priority);
