@@ -9,7 +9,9 @@
 use model::chunk::{Batch, Chunk, ChunkKind, Entry};
 use model::{ConsumerId, Machine, Outcome, Ranges, Timestamp};
 use queue::Ends;
-use queue::stream::{Effect, From, Record, Request, Segment, Stream, StreamSettings};
+use queue::stream::{
+    Effect, ReadEffect, ReadRequest, Reading, Record, Request, Segment, Stream, StreamSettings,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -73,6 +75,7 @@ struct World {
     files: StreamFiles,
     machine: Stream<Plain>,
     outcome: Outcome<Record, Effect<Plain>>,
+    reading: Reading<Plain>,
     /// Promises of turns that are not synced.
     promises: Vec<Effect<Plain>>,
     /// Where each message is, as the machine has decided since the start.
@@ -128,6 +131,7 @@ impl World {
             files,
             machine,
             outcome: Outcome::default(),
+            reading: Reading::new(0),
             promises: Vec::new(),
             offsets: BTreeMap::new(),
             now: 1_000,
@@ -139,8 +143,41 @@ impl World {
     }
 
     fn ask(&mut self, request: Request<Plain>) {
-        self.machine
-            .handle(Timestamp(self.now), request, &mut self.outcome);
+        let lowest = self.reading.lowest();
+        for request in [Request::Pinned { lowest }, request] {
+            self.machine
+                .handle(Timestamp(self.now), request, &mut self.outcome);
+        }
+    }
+
+    fn ask_to_read(&mut self, request: ReadRequest<Plain>) -> Result<(), StorageError> {
+        let mut effects = Vec::new();
+        self.reading.handle(request, &mut effects);
+        self.follow(effects)
+    }
+
+    /// Everything that was decided is safe.
+    fn commit(&mut self) -> Result<(), StorageError> {
+        let mut effects = Vec::new();
+        let below = self.machine.status().next_offset;
+        self.reading.commit(below, &mut effects);
+        self.follow(effects)
+    }
+
+    fn follow(&mut self, effects: Vec<ReadEffect<Plain>>) -> Result<(), StorageError> {
+        for effect in effects {
+            if let ReadEffect::Read {
+                reader,
+                from,
+                below,
+                chunks,
+                ..
+            } = effect
+            {
+                self.read(reader, from, below, chunks)?;
+            }
+        }
+        Ok(())
     }
 
     /// A publisher sends some new messages, and perhaps some again.
@@ -218,25 +255,13 @@ impl World {
                 }
             }
         }
-        let below = self.machine.status().next_offset;
-        self.ask(Request::Committed { below });
-        self.carry_out()
+        self.commit()
     }
 
     fn carry_out(&mut self) -> Result<(), StorageError> {
-        while !self.outcome.effects.is_empty() {
-            for effect in std::mem::take(&mut self.outcome.effects) {
-                match effect {
-                    Effect::Read {
-                        reader,
-                        from,
-                        below,
-                        chunks,
-                        ..
-                    } => self.read(reader, from, below, chunks)?,
-                    Effect::DropBelow { offset } => self.files.drop_below(offset)?,
-                    _ => {}
-                }
+        for effect in std::mem::take(&mut self.outcome.effects) {
+            if let Effect::DropBelow { offset } = effect {
+                self.files.drop_below(offset)?;
             }
         }
         Ok(())
@@ -264,12 +289,19 @@ impl World {
                 (next, sent) = (chunk.header().next_offset(), sent + 1);
             }
         }
-        self.ask(Request::Sent {
+        self.ask_to_read(ReadRequest::Sent {
             reader,
             next: next.max(from),
             chunks: sent,
-        });
-        Ok(())
+        })
+    }
+
+    /// Where the last chunk begins that is safe.
+    fn last_chunk(&self) -> Result<u64, StorageError> {
+        let committed = self.reading.committed();
+        let last = committed.saturating_sub(1);
+        let chunk = self.files.find(last)?;
+        Ok(chunk.map_or(committed, |cursor| cursor.next()))
     }
 
     /// The node is gone, and comes back.
@@ -283,10 +315,8 @@ impl World {
         self.promises.clear();
         (self.files, self.machine) = open(&self.fs).expect("what was synced is there");
         self.lives += 1;
-        let below = self.machine.status().next_offset;
-        self.ask(Request::Committed { below });
+        self.reading = Reading::new(self.machine.status().next_offset);
         self.check();
-        self.carry_out().expect("nothing fails now");
         // Publishers send again what they have no answer to, as clients do.
         for number in 0..PUBLISHERS {
             let unconfirmed = &self.publishers[number as usize].unconfirmed;
@@ -358,24 +388,21 @@ impl World {
             11..15 => self.sync()?,
             15 => {
                 let reader = ConsumerId(self.random.below(3));
-                let from = match self.random.below(3) {
-                    0 => From::First,
-                    1 => From::Next,
-                    _ => From::Last,
+                let at = match self.random.below(3) {
+                    0 => self.machine.status().first_offset,
+                    1 => self.reading.committed(),
+                    _ => self.last_chunk()?,
                 };
-                self.ask(Request::Attach {
+                self.ask_to_read(ReadRequest::Attach {
                     reader,
                     outlet: (),
-                    from,
+                    at,
                     credit: 2,
-                    reply: Some(()),
-                });
-                self.carry_out()?;
+                })?;
             }
             16 => {
                 let reader = ConsumerId(self.random.below(3));
-                self.ask(Request::Credit { reader, chunks: 3 });
-                self.carry_out()?;
+                self.ask_to_read(ReadRequest::Credit { reader, chunks: 3 })?;
             }
             17 => {
                 self.ask(Request::Wake);

@@ -308,6 +308,37 @@ fn old_segments_go_and_a_deleted_stream_leaves_nothing() {
 }
 
 #[test]
+fn what_a_reader_stands_in_stays_until_the_reader_leaves() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let client = Client::open(&broker);
+    for name in ["read", "unread"] {
+        let limits = Table::new()
+            .with("x-max-length-bytes", 200_000)
+            .with("x-stream-max-segment-size-bytes", 20_000);
+        declare(&client, name, limits);
+    }
+    let publish_to = |name: &str| publish(&client, name, (0..50).map(|number| format!("{number:0>400}")));
+    let first = |name: &str| stream(&client, name).numbers().first;
+    let (_, reader) = stream(&client, "read").read(StreamStart::First, None);
+    // More than a segment goes to each in a round, and it may take one until old ones are gone.
+    for round in 0.. {
+        assert!(round < 15, "nothing goes");
+        let has_begun = first("unread") > Some(0);
+        ["read", "unread"].into_iter().for_each(publish_to);
+        if has_begun {
+            break;
+        }
+    }
+    assert_eq!(first("read"), Some(0));
+    drop(reader);
+    // No more than twice the limit, at which they would go anyhow.
+    (0..3).for_each(|_| publish_to("read"));
+    assert!(first("read") > Some(0), "nobody reads, and nothing goes");
+    broker.close();
+}
+
+#[test]
 fn a_stream_whose_files_cannot_be_opened_takes_nothing_and_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
     {

@@ -12,7 +12,7 @@ use model::properties::Properties;
 use model::table::Value;
 use model::{ConsumerId, Ranges};
 use queue::Request;
-use queue::stream::{From, Request as Ask, Start, StreamRequest};
+use queue::stream::{ReadRequest, Request as Ask, Start, StreamRequest};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -183,9 +183,12 @@ impl Session {
 }
 
 impl Stream {
+    fn submit(&self, request: StreamRequest<Ends>) {
+        self.queue.submit(Request::Stream(Box::new(request)));
+    }
+
     fn ask(&self, request: Ask<Ends>) {
-        let request = Box::new(StreamRequest::Machine(request));
-        self.queue.submit(Request::Stream(request));
+        self.submit(StreamRequest::Machine(request));
     }
 
     fn question(&self, request: impl FnOnce(crate::node::ends::Reply) -> Ask<Ends>) -> Question {
@@ -260,23 +263,22 @@ impl Stream {
         let at = self.log.begin(from);
         let at_queue = (self.queue.clone(), self.log.clone());
         let reader = StreamReader::new(at_queue, id, self.outlet(), at, filter);
-        self.ask(Ask::Attach {
+        self.submit(StreamRequest::Read(ReadRequest::Attach {
             reader: id,
             outlet: self.outlet(),
-            from: From::Offset(at),
+            at,
             credit: u32::MAX,
-            reply: None,
-        });
+        }));
         (id, reader)
     }
 
     /// Is told that the stream is gone, by [`crate::Event::ConsumerCancelled`].
     pub fn watch(&self) -> StreamWatch {
         let id = ConsumerId(self.queue.node().number());
-        self.ask(Ask::Watch {
+        self.submit(StreamRequest::Read(ReadRequest::Watch {
             reader: id,
             outlet: self.outlet(),
-        });
+        }));
         StreamWatch {
             stream: self.clone(),
             id,
@@ -304,7 +306,7 @@ impl StreamWatch {
     /// Joins a group of readers of which one at a time is the active one: [`crate::Event::Active`] says so. `partition` is the
     /// place of the stream among those of a super stream.
     pub fn join(&self, group: &str, partition: Option<u32>) {
-        self.stream.ask(Ask::Join {
+        self.stream.submit(StreamRequest::Join {
             reader: self.id,
             group: group.as_bytes().into(),
             partition,
@@ -313,13 +315,15 @@ impl StreamWatch {
 
     /// It knows that it is not the active one any more.
     pub fn stepped_down(&self) {
-        self.stream.ask(Ask::SteppedDown { reader: self.id });
+        let reader = self.id;
+        self.stream.submit(StreamRequest::SteppedDown { reader });
     }
 }
 
 impl Drop for StreamWatch {
     fn drop(&mut self) {
-        self.stream.ask(Ask::Detach { reader: self.id });
+        let detach = ReadRequest::Detach { reader: self.id };
+        self.stream.submit(StreamRequest::Read(detach));
     }
 }
 

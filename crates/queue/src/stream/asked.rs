@@ -1,10 +1,11 @@
 //! What clients ask of streams alone.
 
-use super::Request;
+use super::{ReadRequest, Request};
 use crate::ends::{ConsumerSettings, Ends};
 use model::ConsumerId;
 use model::chunk::Matcher;
 use std::fmt;
+use std::sync::Arc;
 
 /// With which message somebody begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,17 @@ pub enum Start {
 pub enum StreamRequest<E: Ends> {
     /// Something for the machine.
     Machine(Request<E>),
+    /// Something for the readers of this node. Who detaches leaves its group, too.
+    Read(ReadRequest<E>),
+    /// Have somebody who reads or watches belong to this group, of which one at a time is active. `partition` is the stream's
+    /// place among those of a super stream.
+    Join {
+        reader: ConsumerId,
+        group: Arc<[u8]>,
+        partition: Option<u32>,
+    },
+    /// It has heard that it is active no more.
+    SteppedDown { reader: ConsumerId },
     /// Add a consumer of messages. Answered with `Answer::Consuming`.
     Consume {
         consumer: ConsumerId,
@@ -40,6 +52,9 @@ impl<E: Ends> fmt::Debug for StreamRequest<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine(_) => f.write_str("a request to a stream's machine"),
+            Self::Read(_) => f.write_str("a request of a stream's reader"),
+            Self::Join { reader, .. } => write!(f, "{} joins a group", reader.0),
+            Self::SteppedDown { reader } => write!(f, "{} has stepped down", reader.0),
             Self::Consume { consumer, from, .. } => write!(f, "consumer {} from {from:?}", consumer.0),
         }
     }

@@ -3,15 +3,23 @@
 //! The first one that joined is the active one. In a super stream it is the one at the place of the partition among those that
 //! joined, so that the active readers of its partitions are spread; then another one may have to become it when one joins or
 //! leaves. The one that was is told first, and nobody is active until it has heard it or is gone.
+//!
+//! Like those who read (`reading`), they are no part of the machine: nothing of it is on record.
 
-use super::Effect;
-use crate::ends::Ends;
 use model::ConsumerId;
 use model::chunk::REFERENCE_BYTES;
 use std::collections::BTreeMap;
 
+/// Tell the reader that it is its group's active one, or is it no longer; the latter is answered by [`Groups::stepped_down`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    pub reader: ConsumerId,
+    pub active: bool,
+}
+
+/// The groups of a stream's readers.
 #[derive(Default)]
-pub(super) struct Groups {
+pub struct Groups {
     groups: BTreeMap<Vec<u8>, Group>,
     /// The group of each reader that has one.
     of: BTreeMap<ConsumerId, Vec<u8>>,
@@ -34,16 +42,10 @@ enum Active {
 
 impl Groups {
     /// Adds a reader. Names are as long as references at most; one with a longer name stays without a group, inactive. A reader
-    /// is in one group.
-    pub(super) fn join<E: Ends>(
-        &mut self,
-        reader: ConsumerId,
-        name: &[u8],
-        partition: Option<u32>,
-        effects: &mut Vec<Effect<E>>,
-    ) {
+    /// is in one group. `partition` is the stream's place among those of a super stream, over which the active ones are spread.
+    pub fn join(&mut self, reader: ConsumerId, name: &[u8], partition: Option<u32>) -> Option<Update> {
         if name.len() > REFERENCE_BYTES || self.of.contains_key(&reader) {
-            return;
+            return None;
         }
         self.of.insert(reader, name.to_vec());
         let group = self.groups.entry(name.to_vec()).or_insert_with(|| Group {
@@ -52,99 +54,74 @@ impl Groups {
             active: Active::Nobody,
         });
         group.members.push(reader);
-        group.choose(effects);
+        group.choose()
     }
 
-    pub(super) fn leave<E: Ends>(&mut self, reader: ConsumerId, effects: &mut Vec<Effect<E>>) {
-        let Some(name) = self.of.remove(&reader) else {
-            return;
-        };
-        let Some(group) = self.groups.get_mut(&name) else {
-            return;
-        };
+    /// It reads no more.
+    pub fn leave(&mut self, reader: ConsumerId) -> Option<Update> {
+        let name = self.of.remove(&reader)?;
+        let group = self.groups.get_mut(&name)?;
         group.members.retain(|member| *member != reader);
         if matches!(group.active, Active::Is(it) | Active::StepsDown(it) if it == reader) {
             group.active = Active::Nobody;
         }
-        group.choose(effects);
+        let update = group.choose();
         if group.members.is_empty() {
             self.groups.remove(&name);
         }
+        update
     }
 
-    pub(super) fn stepped_down<E: Ends>(&mut self, reader: ConsumerId, effects: &mut Vec<Effect<E>>) {
-        let name = self.of.get(&reader);
-        if let Some(group) = name.and_then(|name| self.groups.get_mut(name))
-            && group.active == Active::StepsDown(reader)
-        {
-            group.active = Active::Nobody;
-            group.choose(effects);
+    /// It has heard that it is active no more. Whoever says so without having been told changes nothing.
+    pub fn stepped_down(&mut self, reader: ConsumerId) -> Option<Update> {
+        let name = self.of.get(&reader)?;
+        let group = self.groups.get_mut(name)?;
+        if group.active != Active::StepsDown(reader) {
+            return None;
         }
+        group.active = Active::Nobody;
+        group.choose()
     }
 }
 
 impl Group {
-    fn choose<E: Ends>(&mut self, effects: &mut Vec<Effect<E>>) {
+    fn choose(&mut self) -> Option<Update> {
         let place = match self.partition {
             Some(partition) if !self.members.is_empty() => partition as usize % self.members.len(),
             _ => 0,
         };
-        let Some(wanted) = self.members.get(place).copied() else {
-            return;
-        };
-        match self.active {
+        let wanted = self.members.get(place).copied()?;
+        let (reader, active) = match self.active {
             Active::Nobody => {
                 self.active = Active::Is(wanted);
-                effects.push(Effect::Update {
-                    reader: wanted,
-                    active: true,
-                });
+                (wanted, true)
             }
             Active::Is(reader) if reader != wanted => {
                 self.active = Active::StepsDown(reader);
-                effects.push(Effect::Update {
-                    reader,
-                    active: false,
-                });
+                (reader, false)
             }
-            Active::Is(_) | Active::StepsDown(_) => {}
-        }
+            Active::Is(_) | Active::StepsDown(_) => return None,
+        };
+        Some(Update { reader, active })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Ranges;
     use proptest::prelude::*;
-
-    #[derive(Debug, PartialEq)]
-    struct Plain;
-
-    impl Ends for Plain {
-        type Receipt = ();
-        type Reply = ();
-        type Outlet = ();
-
-        fn split((): &mut (), _: &Ranges, _: usize) {}
-    }
 
     fn names(partition: Option<u32>, steps: &[(u8, u64)]) -> Vec<(u64, bool)> {
         let mut groups = Groups::default();
-        let mut effects: Vec<Effect<Plain>> = Vec::new();
-        for (step, reader) in steps {
+        let updates = steps.iter().filter_map(|(step, reader)| {
             let reader = ConsumerId(*reader);
             match step {
-                b'+' => groups.join(reader, b"g", partition, &mut effects),
-                b'-' => groups.leave(reader, &mut effects),
-                _ => groups.stepped_down(reader, &mut effects),
+                b'+' => groups.join(reader, b"g", partition),
+                b'-' => groups.leave(reader),
+                _ => groups.stepped_down(reader),
             }
-        }
-        let updates = effects.into_iter().map(|effect| match effect {
-            Effect::Update { reader, active } => (reader.0, active),
-            other => panic!("{other:?}"),
         });
-        updates.collect()
+        updates.map(|update| (update.reader.0, update.active)).collect()
     }
 
     #[test]
@@ -170,43 +147,40 @@ mod tests {
             steps in prop::collection::vec((0_u8..3, 0_u64..5), 0..60),
         ) {
             let mut groups = Groups::default();
-            let mut effects: Vec<Effect<Plain>> = Vec::new();
             // The naive model: who joined, in order; who believes to be active; who was told to step down.
             let (mut members, mut active, mut told) = (Vec::new(), None, None);
             for (step, reader) in steps {
                 let id = ConsumerId(reader);
-                match step {
+                let update = match step {
                     0 => {
-                        groups.join(id, b"g", partition, &mut effects);
                         if !members.contains(&reader) {
                             members.push(reader);
                         }
+                        groups.join(id, b"g", partition)
                     }
                     1 => {
-                        groups.leave(id, &mut effects);
                         members.retain(|member| *member != reader);
                         active = active.filter(|it| *it != reader);
                         told = told.filter(|it| *it != reader);
+                        groups.leave(id)
                     }
                     _ => {
-                        groups.stepped_down(id, &mut effects);
                         if told == Some(reader) {
                             (active, told) = (None, None);
                         }
+                        groups.stepped_down(id)
                     }
-                }
-                for effect in effects.drain(..) {
-                    match effect {
-                        Effect::Update { reader, active: true } => {
-                            prop_assert_eq!((active, told), (None, None), "there is one still");
-                            active = Some(reader.0);
-                        }
-                        Effect::Update { reader, .. } => {
-                            prop_assert_eq!((active, told), (Some(reader.0), None));
-                            told = active;
-                        }
-                        other => panic!("{other:?}"),
+                };
+                match update {
+                    Some(Update { reader, active: true }) => {
+                        prop_assert_eq!((active, told), (None, None), "there is one still");
+                        active = Some(reader.0);
                     }
+                    Some(Update { reader, .. }) => {
+                        prop_assert_eq!((active, told), (Some(reader.0), None));
+                        told = active;
+                    }
+                    None => {}
                 }
                 let place = partition.map_or(0, |partition| partition as usize % members.len().max(1));
                 let wanted = members.get(place).copied();

@@ -1,34 +1,35 @@
 //! A stream: an append-only log of chunks that many readers follow, each at its own place
 //! ([decision 70](../../../../docs/decisions/0070-streams.md)).
 //!
-//! The machine decides what stands in a chunk and which offset it has, recognises what a publisher sends again, knows what is
-//! tracked, who reads where, who is the active one of a group, and which segments go. Its record is a chunk, as it is written,
-//! replicated and read. It never has a message in memory longer than until the end of a turn: reading is the host's, who is told
-//! from where to where.
+//! The machine, [`Stream`], decides what stands in a chunk and which offset it has, recognises what a publisher sends again,
+//! knows what is tracked, and which segments go. Its record is a chunk, as it is written, replicated and read. It never has a
+//! message in memory longer than until the end of a turn.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`readers`], [`groups`],
-//! [`segments`], `asked`.
+//! Beside it, and no part of it, is what one node knows by itself and nobody agrees on: who reads where ([`Reading`]), and who
+//! is the active one of a group ([`Groups`]). The host has both next to the machine, tells readers what is safe and the machine
+//! where the last of them stands, and does the reading.
+//!
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`]; [`reading`], [`groups`]; `asked`.
 
 mod asked;
 pub mod groups;
 mod publish;
-pub mod readers;
+pub mod reading;
 pub mod record;
 pub mod segments;
 #[cfg(test)]
 mod tests;
 
 pub use asked::{Start, StreamRequest};
-pub use readers::From;
+pub use groups::{Groups, Update};
+pub use reading::{ReadEffect, ReadRequest, Reading};
 pub use record::Record;
 pub use segments::Segment;
 
 use crate::ends::Ends;
-use groups::Groups;
 use model::chunk::{Batch, ChunkKind, Tracking};
-use model::{ConsumerId, Index, Machine, Outcome, Timestamp};
+use model::{Index, Machine, Outcome, Timestamp};
 use publish::Draft;
-use readers::Readers;
 use segments::Segments;
 use std::sync::Arc;
 
@@ -80,47 +81,18 @@ pub enum Request<E: Ends> {
     StoreOffset { reference: Arc<[u8]>, offset: u64 },
     /// All that came in this turn is to be written.
     EndTurn,
-    /// Everything below this offset is safe, and may be read.
-    Committed { below: u64 },
     /// The last number of this publisher? Answered with [`Answer::Number`] or [`Answer::Unknown`].
     Sequence { reference: Arc<[u8]>, reply: E::Reply },
     /// The offset of this consumer? Answered in the same way.
     Offset { reference: Arc<[u8]>, reply: E::Reply },
-    /// Add a reader, which may be sent so many chunks. Whoever asks is answered with [`Answer::Number`]: the offset where it
-    /// begins.
-    Attach {
-        reader: ConsumerId,
-        outlet: E::Outlet,
-        from: From,
-        credit: u32,
-        reply: Option<E::Reply>,
-    },
-    /// It may be sent so many chunks more.
-    Credit { reader: ConsumerId, chunks: u32 },
-    /// What [`Effect::Read`] ordered was done: the reader stands at `next`, and was sent so many chunks.
-    Sent {
-        reader: ConsumerId,
-        next: u64,
-        chunks: u32,
-    },
-    /// It reads no more. It leaves its group, too.
-    Detach { reader: ConsumerId },
-    /// It reads nothing, and is told when the stream is gone.
-    Watch { reader: ConsumerId, outlet: E::Outlet },
-    /// It belongs to this group, of which one at a time is active. `partition` is the stream's place among those of a super
-    /// stream, over which the active ones are spread.
-    Join {
-        reader: ConsumerId,
-        group: Arc<[u8]>,
-        partition: Option<u32>,
-    },
-    /// It has heard that it is active no more.
-    SteppedDown { reader: ConsumerId },
+    /// Whoever is furthest behind of those who read on this node stands at this offset; nobody reads, if it is `None`. It holds
+    /// until it is said anew, and no other node hears of it: what a reader stands in is kept longer, here.
+    Pinned { lowest: Option<u64> },
     /// Other settings are in force.
     Configure { settings: StreamSettings },
     /// Look at what is too old.
     Wake,
-    /// The stream is deleted: readers are told, and everything later is ignored. Receipts come back as refused.
+    /// The stream is deleted: everything later is ignored. Receipts come back as refused.
     Retire,
 }
 
@@ -133,22 +105,8 @@ pub enum Effect<E: Ends> {
     Reject(E::Receipt),
     /// Answer a question.
     Reply(E::Reply, Answer),
-    /// Send the reader chunks of messages: from the one with offset `from` on, or the first that is there, none that begins at
-    /// `below` or later, and `chunks` at most. Those that its filter passes over cost nothing. Answered by [`Request::Sent`].
-    Read {
-        reader: ConsumerId,
-        outlet: E::Outlet,
-        from: u64,
-        below: u64,
-        chunks: u32,
-    },
-    /// Tell the reader that it is its group's active one, or is it no longer; the latter is answered by
-    /// [`Request::SteppedDown`].
-    Update { reader: ConsumerId, active: bool },
     /// Segments that end at or below this offset may go.
     DropBelow { offset: u64 },
-    /// Tell the reader that the stream is gone.
-    Gone { reader: ConsumerId, outlet: E::Outlet },
 }
 
 /// The answer to a question.
@@ -167,16 +125,10 @@ pub struct Status {
     pub first_offset: u64,
     /// The offset of the next message.
     pub next_offset: u64,
-    /// Everything below is safe.
-    pub committed: u64,
-    /// Where the last chunk that is safe begins; [`Status::committed`] if there is none since the start.
-    pub last_chunk: u64,
     /// How many segments there are.
     pub segments: usize,
     /// All chunks, in bytes.
     pub bytes: u64,
-    /// How many read.
-    pub readers: usize,
 }
 
 /// The machine of a stream.
@@ -192,8 +144,8 @@ pub struct Stream<E: Ends> {
     segments: Segments,
     /// What came in this turn.
     draft: Draft<E>,
-    readers: Readers<E>,
-    groups: Groups,
+    /// See [`Request::Pinned`].
+    pinned: Option<u64>,
     retired: bool,
 }
 
@@ -208,8 +160,7 @@ impl<E: Ends> Stream<E> {
             last_time: Timestamp(0),
             next_offset: 0,
             segments: Segments::default(),
-            readers: Readers::default(),
-            groups: Groups::default(),
+            pinned: None,
             retired: false,
         }
     }
@@ -225,7 +176,6 @@ impl<E: Ends> Stream<E> {
         stream.segments = Segments::of(closed, first);
         stream.next_offset = stream.segments.next_offset();
         stream.last_time = stream.segments.last_time();
-        stream.readers.commit(stream.next_offset, &mut Vec::new());
         stream
     }
 
@@ -240,7 +190,6 @@ impl<E: Ends> Stream<E> {
         self.next_offset = next;
         self.last_time = self.last_time.max(at);
         self.segments.grow(next, bytes, self.last_time);
-        self.readers.commit(next, &mut Vec::new());
     }
 
     /// What is tracked, as far as it is on record.
@@ -275,14 +224,10 @@ impl<E: Ends> Stream<E> {
         self.next_offset = header.next_offset();
         let bytes = record.bytes().len() as u64;
         self.segments.grow(self.next_offset, bytes, self.last_time);
-        if header.records > 0 {
-            self.readers.wrote(header.first_offset, self.next_offset);
-        }
     }
 
     fn drop_segments(&mut self, now: Timestamp, effects: &mut Vec<Effect<E>>) {
-        let pinned = self.readers.lowest();
-        if self.segments.drop_old(&self.settings, now, pinned) {
+        if self.segments.drop_old(&self.settings, now, self.pinned) {
             let offset = self.segments.first_offset();
             effects.push(Effect::DropBelow { offset });
         }
@@ -293,67 +238,10 @@ impl<E: Ends> Stream<E> {
         effects.push(Effect::Reply(reply, answer));
     }
 
-    fn attach(&mut self, reader: ConsumerId, outlet: E::Outlet, from: From, credit: u32) -> u64 {
-        let at = match from {
-            From::First => self.segments.first_offset(),
-            From::Last => self.readers.last_chunk().max(self.segments.first_offset()),
-            From::Next => self.readers.committed(),
-            From::Offset(offset) => offset
-                .max(self.segments.first_offset())
-                .min(self.readers.committed()),
-        };
-        self.readers.attach(reader, outlet, at, credit);
-        at
-    }
-
     fn retire(&mut self, outcome: &mut Outcome<Record, Effect<E>>) {
         self.retired = true;
         let waiting = self.draft.give_up();
         outcome.effects.extend(waiting.map(Effect::Reject));
-        self.readers.end(&mut outcome.effects);
-        self.groups = Groups::default();
-    }
-
-    fn handle_reader(&mut self, request: Request<E>, outcome: &mut Outcome<Record, Effect<E>>) {
-        match request {
-            Request::Attach {
-                reader,
-                outlet,
-                from,
-                credit,
-                reply,
-            } => {
-                let at = self.attach(reader, outlet, from, credit);
-                if let Some(reply) = reply {
-                    self.question(reply, Some(at), &mut outcome.effects);
-                }
-                self.readers.go_on(reader, &mut outcome.effects);
-            }
-            Request::Watch { reader, outlet } => self.readers.watch(reader, outlet),
-            Request::Credit { reader, chunks } => {
-                self.readers.credit(reader, chunks);
-                self.readers.go_on(reader, &mut outcome.effects);
-            }
-            Request::Sent { reader, next, chunks } => {
-                self.readers.sent(reader, next, chunks);
-                self.readers.go_on(reader, &mut outcome.effects);
-            }
-            Request::Detach { reader } => {
-                self.readers.detach(reader);
-                self.groups.leave(reader, &mut outcome.effects);
-            }
-            Request::Join {
-                reader,
-                group,
-                partition,
-            } => self.groups.join(reader, &group, partition, &mut outcome.effects),
-            Request::SteppedDown { reader } => self.groups.stepped_down(reader, &mut outcome.effects),
-            Request::Committed { below } => {
-                self.readers
-                    .commit(below.min(self.next_offset), &mut outcome.effects);
-            }
-            _ => {}
-        }
     }
 }
 
@@ -385,13 +273,13 @@ impl<E: Ends> Machine for Stream<E> {
                 let known = known.or_else(|| self.tracking.offset(&reference));
                 self.question(reply, known, &mut outcome.effects);
             }
+            Request::Pinned { lowest } => self.pinned = lowest,
             Request::Configure { settings } => {
                 self.settings = settings;
                 self.drop_segments(now, &mut outcome.effects);
             }
             Request::Wake => self.drop_segments(now, &mut outcome.effects),
             Request::Retire => self.retire(outcome),
-            other => self.handle_reader(other, outcome),
         }
     }
 
@@ -402,8 +290,6 @@ impl<E: Ends> Machine for Stream<E> {
             return;
         }
         self.take_over(&record);
-        // What is applied is safe.
-        self.readers.commit(self.next_offset, &mut outcome.effects);
         if header.kind == ChunkKind::TrackingSnapshot {
             self.drop_segments(header.timestamp, &mut outcome.effects);
         }
@@ -423,11 +309,8 @@ impl<E: Ends> Machine for Stream<E> {
         Status {
             first_offset: self.segments.first_offset(),
             next_offset: self.next_offset,
-            committed: self.readers.committed(),
-            last_chunk: self.readers.last_chunk(),
             segments: self.segments.len(),
             bytes: self.segments.bytes(),
-            readers: self.readers.len(),
         }
     }
 }

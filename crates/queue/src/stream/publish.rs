@@ -192,17 +192,6 @@ impl<E: Ends> Stream<E> {
             Request::Sequence { reply, .. } | Request::Offset { reply, .. } => {
                 outcome.effects.push(Effect::Reply(reply, super::Answer::Unknown));
             }
-            Request::Watch { reader, outlet } => outcome.effects.push(Effect::Gone { reader, outlet }),
-            Request::Attach {
-                reader,
-                outlet,
-                reply,
-                ..
-            } => {
-                let answer = |reply| Effect::Reply(reply, super::Answer::Unknown);
-                outcome.effects.extend(reply.map(answer));
-                outcome.effects.push(Effect::Gone { reader, outlet });
-            }
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
-use model::Ranges;
 use model::chunk::{ChunkKind, Entry};
+use model::{ConsumerId, Ranges};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,8 +25,10 @@ enum Act {
     StoreOffset(u8, u8),
     EndTurn,
     Sync,
-    /// The machine starts again; of what was not synced so much is there.
+    /// The node starts again; of what was not synced so much is there.
     Restart(usize),
+    /// Another machine is made of what was remembered, and those who read go on.
+    Replace(usize),
     Attach(u8),
     Credit(u8),
     Wait(u16),
@@ -40,6 +42,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => Just(Act::EndTurn),
         3 => Just(Act::Sync),
         1 => (0_usize..4).prop_map(Act::Restart),
+        1 => (0_usize..4).prop_map(Act::Replace),
         1 => (0_u8..4).prop_map(Act::Attach),
         2 => (1_u8..4).prop_map(Act::Credit),
         1 => (0_u16..2_000).prop_map(Act::Wait),
@@ -60,6 +63,7 @@ struct World {
     settings: StreamSettings,
     machine: Stream<Plain>,
     outcome: Outcome<Record, Effect<Plain>>,
+    reading: Reading<Plain>,
     now: u64,
     journal: Vec<Record>,
     synced: usize,
@@ -101,6 +105,7 @@ impl World {
             settings,
             machine,
             outcome: Outcome::default(),
+            reading: Reading::new(0),
             now: 1_000,
             journal: Vec::new(),
             synced: 0,
@@ -115,8 +120,11 @@ impl World {
     }
 
     fn ask(&mut self, request: Request<Plain>) {
-        self.machine
-            .handle(Timestamp(self.now), request, &mut self.outcome);
+        let lowest = self.reading.lowest();
+        for request in [Request::Pinned { lowest }, request] {
+            self.machine
+                .handle(Timestamp(self.now), request, &mut self.outcome);
+        }
         self.journal.append(&mut self.outcome.records);
         for promise in self.outcome.promises.drain(..) {
             match promise {
@@ -124,18 +132,36 @@ impl World {
                 other => panic!("{other:?}"),
             }
         }
-        let effects: Vec<_> = self.outcome.effects.drain(..).collect();
+        for effect in self.outcome.effects.drain(..) {
+            assert!(matches!(effect, Effect::DropBelow { .. }), "{effect:?}");
+        }
+    }
+
+    fn ask_to_read(&mut self, request: ReadRequest<Plain>) {
+        let mut effects = Vec::new();
+        self.reading.handle(request, &mut effects);
+        self.follow(effects);
+    }
+
+    fn commit(&mut self) {
+        let below = self.synced_offset();
+        let mut effects = Vec::new();
+        self.reading.commit(below, &mut effects);
+        assert_eq!(self.reading.committed(), below);
+        self.follow(effects);
+    }
+
+    fn follow(&mut self, effects: Vec<ReadEffect<Plain>>) {
         for effect in effects {
             match effect {
-                Effect::Read {
+                ReadEffect::Read {
                     reader,
                     from,
                     below,
                     chunks,
                     ..
                 } => self.read(reader, from, below, chunks),
-                Effect::Reply(..) | Effect::DropBelow { .. } => {}
-                other => panic!("{other:?}"),
+                ReadEffect::Gone { .. } => panic!("{effect:?}"),
             }
         }
     }
@@ -159,7 +185,7 @@ impl World {
         }
         reader.position = next;
         assert!(sent > 0, "it was told to read where there is nothing");
-        self.ask(Request::Sent {
+        self.ask_to_read(ReadRequest::Sent {
             reader: id,
             next,
             chunks: sent,
@@ -211,9 +237,7 @@ impl World {
             assert!(receipt >= self.confirmed, "confirmed twice, or in another order");
             self.confirmed = receipt + 1;
         }
-        let below = self.synced_offset();
-        self.ask(Request::Committed { below });
-        assert_eq!(self.machine.status().committed, below);
+        self.commit();
     }
 
     /// The closed segments as the files show them, and the chunks of the newest one.
@@ -236,17 +260,26 @@ impl World {
     }
 
     fn restart(&mut self, keep: usize) {
+        self.readers.clear();
+        self.reading = Reading::new(0);
+        self.replace(keep);
+    }
+
+    fn replace(&mut self, keep: usize) {
         let unsynced = self.journal.len() - self.synced;
         self.journal.truncate(self.synced + keep.min(unsynced));
         self.synced = self.journal.len();
         self.naive.truncate(self.synced_offset() as usize);
         self.promises.clear();
-        self.readers.clear();
         let (closed, newest) = self.files();
         let newest_first = newest
             .first()
             .map_or(0, |record| record.chunk().header().first_offset);
         let mut machine = Stream::of_segments(self.settings.clone(), closed, newest_first);
+        // Before it applies what has it drop something.
+        let lowest = self.reading.lowest();
+        let pinned = Request::Pinned { lowest };
+        machine.handle(Timestamp(self.now), pinned, &mut self.outcome);
         for record in newest {
             let mut bytes = Vec::new();
             model::Journaled::encode(&record, &mut bytes);
@@ -273,8 +306,7 @@ impl World {
         for (who, offset) in &mut self.offsets {
             *offset = tracked.offset(&reference(*who)).unwrap();
         }
-        let below = self.synced_offset();
-        self.ask(Request::Committed { below });
+        self.commit();
     }
 
     fn act(&mut self, act: &Act) {
@@ -301,10 +333,15 @@ impl World {
                 self.restart(*keep);
                 self.check();
             }
+            Act::Replace(keep) => {
+                self.ask(Request::EndTurn);
+                self.replace(*keep);
+                self.check();
+            }
             Act::Attach(from) => self.attach(*from),
             Act::Credit(chunks) => {
                 if let Some(reader) = self.readers.keys().next_back().copied() {
-                    self.ask(Request::Credit {
+                    self.ask_to_read(ReadRequest::Credit {
                         reader,
                         chunks: u32::from(*chunks),
                     });
@@ -319,16 +356,14 @@ impl World {
     }
 
     fn attach(&mut self, from: u8) {
-        let status = self.machine.status();
-        let (from, at) = match from {
-            0 => (From::First, status.first_offset),
-            1 => (From::Last, status.last_chunk.max(status.first_offset)),
-            2 => (From::Next, status.committed),
-            _ => {
-                let middle = (status.first_offset + status.committed) / 2;
-                (From::Offset(middle), middle.min(status.committed))
-            }
+        let (first, committed) = (self.machine.status().first_offset, self.reading.committed());
+        let at = match from {
+            0 => first,
+            1 => self.last_chunk().unwrap_or(committed).max(first),
+            2 => committed,
+            _ => (first + committed) / 2,
         };
+        let at = at.min(committed);
         self.next_reader += 1;
         let reader = ConsumerId(self.next_reader);
         self.readers.insert(
@@ -339,13 +374,20 @@ impl World {
                 got: Vec::new(),
             },
         );
-        self.ask(Request::Attach {
+        self.ask_to_read(ReadRequest::Attach {
             reader,
             outlet: (),
-            from,
+            at,
             credit: 0,
-            reply: Some("attached"),
         });
+    }
+
+    /// Where the last chunk of messages begins that is safe.
+    fn last_chunk(&self) -> Option<u64> {
+        let headers = self.journal[..self.synced].iter().rev();
+        let mut headers = headers.map(|record| *record.chunk().header());
+        let last = headers.find(|header| header.records > 0)?;
+        Some(last.first_offset)
     }
 
     /// The records are the naive log, without gaps; what is tracked is so.
@@ -382,7 +424,7 @@ impl World {
         self.sync();
         self.check();
         for reader in self.readers.keys().copied().collect::<Vec<_>>() {
-            self.ask(Request::Credit {
+            self.ask_to_read(ReadRequest::Credit {
                 reader,
                 chunks: u32::MAX,
             });
@@ -473,18 +515,10 @@ fn what_is_sent_again_is_confirmed_behind_what_came_first() {
 }
 
 #[test]
-fn a_deleted_stream_tells_its_readers_and_refuses_what_comes() {
+fn a_deleted_stream_refuses_what_comes() {
     let mut stream = Stream::<Plain>::new(StreamSettings::default());
     let mut outcome = Outcome::default();
-    let reader = ConsumerId(1);
     let requests = [
-        Request::Attach {
-            reader,
-            outlet: (),
-            from: From::First,
-            credit: 1,
-            reply: Some("attached"),
-        },
         Request::Publish {
             reference: None,
             batch: batch(&[(1, b"a")]),
@@ -506,14 +540,50 @@ fn a_deleted_stream_tells_its_readers_and_refuses_what_comes() {
         stream.handle(Timestamp(1), request, &mut outcome);
     }
     let expected = [
-        Effect::Reply("attached", Answer::Number(0)),
         Effect::Reject(1),
-        Effect::Gone { reader, outlet: () },
         Effect::Reject(2),
         Effect::Reply("sequence", Answer::Unknown),
     ];
     assert_eq!(outcome.effects, expected);
     assert_eq!((outcome.records.len(), outcome.promises.len()), (0, 0));
+}
+
+/// The first offset that is left after each of six messages, of which one fills a segment, if readers stand there. A machine that
+/// only applies what was decided comes to the same.
+fn first_offsets(lowest: Option<u64>) -> Vec<u64> {
+    let settings = StreamSettings {
+        max_bytes: Some(1_000),
+        segment_bytes: 500,
+        ..StreamSettings::default()
+    };
+    let mut decides = Stream::<Plain>::new(settings.clone());
+    let mut follows = Stream::<Plain>::new(settings);
+    let (mut outcome, now) = (Outcome::default(), Timestamp(1));
+    decides.handle(now, Request::Pinned { lowest }, &mut outcome);
+    follows.handle(now, Request::Pinned { lowest }, &mut outcome);
+    let after = (0..6).map(|_| {
+        let publish = Request::Publish {
+            reference: None,
+            batch: batch(&[(0, &[7; 600])]),
+            receipt: None,
+        };
+        decides.handle(now, publish, &mut outcome);
+        decides.handle(now, Request::EndTurn, &mut outcome);
+        for record in outcome.records.drain(..) {
+            follows.apply(1, record, &mut Outcome::default());
+        }
+        let first = decides.status().first_offset;
+        assert_eq!(follows.status().first_offset, first);
+        first
+    });
+    after.collect()
+}
+
+#[test]
+fn what_a_reader_stands_in_is_kept_until_it_is_twice_too_much() {
+    assert_eq!(first_offsets(None), [0, 0, 1, 2, 3, 4]);
+    assert_eq!(first_offsets(Some(0)), [0, 0, 0, 1, 2, 3]);
+    assert_eq!(first_offsets(Some(6)), [0, 0, 1, 2, 3, 4]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The host of a stream: what AMQP asks of every queue becomes what a stream's machine knows, and what that orders is done:
 //! chunks go to the writing thread, and what waits for them leaves when they are safe.
+//! Those who read are beside the machine.
 
-use super::consumers::Consumers;
 use super::log::StreamLog;
+use super::readers::Readers;
 use super::{messages, recovered};
 use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
@@ -11,14 +12,13 @@ use crate::queues::host::{QueueHost, Turned};
 use model::chunk::{Matcher, Tracking};
 use model::{Block, ConsumerId, Incarnation, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
 use queue::stream::{
-    Answer as Said, Effect as Order, From, Record, Request as Ask, Start, Stream, StreamRequest,
-    StreamSettings,
+    Answer as Said, Effect as Order, Record, Request as Ask, Start, Stream, StreamRequest, StreamSettings,
 };
 use queue::{
     Answer, ConsumerSettings, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, Origin,
     OwnConsumer, Request, Status,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::JournalId;
 
@@ -38,9 +38,7 @@ pub struct StreamHost {
     waiting: VecDeque<(u64, Effect<Ends>)>,
     /// Records that were made since the start.
     made: u64,
-    consumers: Consumers,
-    /// Those who take chunks, or wait to.
-    outlets: BTreeMap<ConsumerId, Outlet>,
+    readers: Readers,
     now: Timestamp,
     retired: bool,
     /// The disk is full, and those who wait for an answer were told.
@@ -77,6 +75,8 @@ impl StreamHost {
     }
 
     fn of(name: &str, machine: Stream<Ends>, log: Option<Arc<StreamLog>>) -> Self {
+        // What the machine was made of is safe.
+        let readers = Readers::new(machine.status().next_offset);
         Self {
             name: name.into(),
             machine,
@@ -85,8 +85,7 @@ impl StreamHost {
             effects: Vec::new(),
             waiting: VecDeque::new(),
             made: 0,
-            consumers: Consumers::default(),
-            outlets: BTreeMap::new(),
+            readers,
             now: Timestamp(0),
             retired: false,
             is_stalled: false,
@@ -94,6 +93,10 @@ impl StreamHost {
     }
 
     fn ask(&mut self, request: Ask<Ends>) {
+        // It may drop segments, and knows nothing of those who read.
+        let lowest = self.readers.lowest();
+        let pinned = Ask::Pinned { lowest };
+        self.machine.handle(self.now, pinned, &mut self.outcome);
         self.machine.handle(self.now, request, &mut self.outcome);
         self.carry_out();
     }
@@ -143,36 +146,9 @@ impl StreamHost {
                 Some(Effect::Reply(reply, Answer::Number(Some(number))))
             }
             Order::Reply(reply, Said::Unknown) => Some(Effect::Reply(reply, Answer::Number(None))),
-            Order::Read {
-                reader,
-                outlet,
-                from,
-                below,
-                ..
-            } => {
-                if self.consumers.has(reader) {
-                    self.consumers.may_read(reader, from, below);
-                    return None;
-                }
-                let consumer = reader;
-                Some(Effect::Readable { outlet, consumer })
-            }
-            Order::Update { reader, active } => {
-                let outlet = self.outlets.get(&reader)?.clone();
-                let consumer = reader;
-                Some(Effect::Active {
-                    outlet,
-                    consumer,
-                    active,
-                })
-            }
             Order::DropBelow { offset } => {
                 self.log.as_ref()?.drop_below(offset);
                 None
-            }
-            Order::Gone { reader, outlet } => {
-                let consumer = reader;
-                Some(Effect::CancelConsumer { outlet, consumer })
             }
         }
     }
@@ -184,10 +160,7 @@ impl StreamHost {
             return self.refuse_waiting();
         };
         let written = log.written();
-        if written.below > self.machine.status().committed {
-            let below = written.below;
-            self.ask(Ask::Committed { below });
-        }
+        self.readers.commit(written.below, &mut self.effects);
         while let Some((_, effect)) = self.waiting.pop_front_if(|(made, _)| *made <= written.records) {
             self.effects.push(effect);
         }
@@ -200,7 +173,7 @@ impl StreamHost {
         self.is_stalled = written.is_stalled;
         for loaded in log.take_loaded() {
             let consumer = loaded.consumer;
-            if let Some(outlet) = self.consumers.loaded(loaded) {
+            if let Some(outlet) = self.readers.loaded(loaded) {
                 self.cancel(consumer);
                 self.effects.push(Effect::CancelConsumer { outlet, consumer });
             }
@@ -235,20 +208,6 @@ impl StreamHost {
         }
     }
 
-    /// Consumers of messages are given what they may have.
-    fn serve(&mut self) {
-        let Some(log) = self.log.clone() else { return };
-        for id in self.consumers.ids() {
-            while let Some(next) = self.consumers.go_on(id, &log, &self.name, &mut self.effects) {
-                self.ask(Ask::Sent {
-                    reader: id,
-                    next,
-                    chunks: 0,
-                });
-            }
-        }
-    }
-
     fn consume(
         &mut self,
         (consumer, outlet): (ConsumerId, Outlet),
@@ -267,26 +226,16 @@ impl StreamHost {
             at
         };
         log.attach();
-        self.consumers
-            .add(consumer, outlet.clone(), settings, (at, first), filter);
-        // Its credit is its prefetch, which counts messages.
-        let (reader, credit) = (consumer, u32::MAX);
-        let from = From::Offset(at);
-        self.ask(Ask::Attach {
-            reader,
-            outlet,
-            from,
-            credit,
-            reply: None,
-        });
+        let consumer = (consumer, outlet);
+        self.readers
+            .consume(consumer, settings, (at, first), filter, &mut self.effects);
     }
 
     fn cancel(&mut self, consumer: ConsumerId) {
-        if self.consumers.remove(consumer) {
-            if let Some(log) = &self.log {
-                log.detach();
-            }
-            self.ask(Ask::Detach { reader: consumer });
+        if self.readers.cancel(consumer, &mut self.effects)
+            && let Some(log) = &self.log
+        {
+            log.detach();
         }
     }
 
@@ -311,12 +260,11 @@ impl StreamHost {
 
     fn retire(&mut self) {
         self.retired = true;
-        self.consumers = Consumers::default();
         // As of any queue that is deleted: the messages went nowhere.
         let waiting = self.waiting.drain(..).map(|(_, effect)| effect);
         self.effects.extend(waiting);
         self.ask(Ask::Retire);
-        self.outlets.clear();
+        self.readers.end(&mut self.effects);
         if let Some(log) = &self.log {
             log.remove();
         }
@@ -337,12 +285,6 @@ impl StreamHost {
             }
             StreamRequest::Machine(request) => {
                 match &request {
-                    Ask::Attach { reader, outlet, .. } | Ask::Watch { reader, outlet } => {
-                        self.outlets.insert(*reader, outlet.clone());
-                    }
-                    Ask::Detach { reader } => {
-                        self.outlets.remove(reader);
-                    }
                     Ask::Publish { receipt, .. } if self.is_broken() => {
                         if let Ask::Publish {
                             receipt: Some(receipt),
@@ -365,7 +307,24 @@ impl StreamHost {
                 }
                 self.ask(request);
             }
+            StreamRequest::Read(request) => self.readers.ask(request, &mut self.effects),
+            // In a stream that is gone nobody is active.
+            StreamRequest::Join { .. } if self.retired => {}
+            StreamRequest::Join {
+                reader,
+                group,
+                partition,
+            } => self.readers.join(reader, &group, partition, &mut self.effects),
+            StreamRequest::SteppedDown { reader } => {
+                self.readers.stepped_down(reader, &mut self.effects);
+            }
         }
+    }
+
+    /// How many messages may be read.
+    fn messages(&self) -> u64 {
+        let first = self.machine.status().first_offset;
+        self.readers.committed().saturating_sub(first)
     }
 
     /// Nothing can be written.
@@ -444,25 +403,23 @@ impl QueueHost for StreamHost {
             | Request::Return { consumer, seqs, .. }
             | Request::Requeue { consumer, seqs } => {
                 if let Some(consumer) = consumer {
-                    self.consumers.change(consumer, |it| it.settle(seqs.count()));
+                    self.readers.change(consumer, |it| it.settle(seqs.count()));
                 }
             }
             Request::TakeOut { reply, .. } => self.reply(Some(reply), Answer::Taken(Ranges::new())),
-            Request::Flow { consumer, bytes } => self.consumers.change(consumer, |it| it.flow(bytes)),
-            Request::Limit { consumer, prefetch } => self.consumers.change(consumer, |it| it.limit(prefetch)),
+            Request::Flow { consumer, bytes } => self.readers.change(consumer, |it| it.flow(bytes)),
+            Request::Limit { consumer, prefetch } => self.readers.change(consumer, |it| it.limit(prefetch)),
             Request::Pause { consumer, reply } => {
-                self.consumers.change(consumer, |it| it.pause(true));
+                self.readers.change(consumer, |it| it.pause(true));
                 self.reply(reply, Answer::Paused);
             }
-            Request::Resume { consumer } => self.consumers.change(consumer, |it| it.pause(false)),
+            Request::Resume { consumer } => self.readers.change(consumer, |it| it.pause(false)),
             Request::Purge { reply } => self.reply(Some(reply), Answer::Purged(0)),
             // Whatever is in it and whoever reads it, and nobody is told how much it was: as in RabbitMQ.
             Request::MayRetire { reply, .. } => self.reply(Some(reply), Answer::MayRetire(0)),
             Request::Retire => self.retire(),
             Request::Use { reply } => {
-                let status = self.machine.status();
-                let ready = status.committed.saturating_sub(status.first_offset);
-                let consumers = status.readers as u64;
+                let (ready, consumers) = (self.messages(), self.readers.len() as u64);
                 self.reply(reply, Answer::Stands { ready, consumers });
             }
             Request::Wake => self.ask(Ask::Wake),
@@ -496,7 +453,9 @@ impl QueueHost for StreamHost {
                 self.ask(Ask::EndTurn);
             }
             self.look_at_files();
-            self.serve();
+            if let Some(log) = &self.log {
+                self.readers.serve(log, &self.name, &mut self.effects);
+            }
         }
         self.effects.drain(..).for_each(act);
         self.turned()
@@ -507,11 +466,11 @@ impl QueueHost for StreamHost {
         let memory = self.log.as_ref().map_or(0, |log| log.memory());
         let tries = self.log.as_ref().filter(|_| !self.retired);
         let tries_at_ms = tries.map_or(u64::MAX, |log| log.wakes_at_ms());
-        let messages = status.committed.saturating_sub(status.first_offset);
+        let messages = self.messages();
         let status = Status {
             ready: messages,
-            unacked: self.consumers.unacked(),
-            consumers: status.readers,
+            unacked: self.readers.unacked(),
+            consumers: self.readers.len(),
             ready_bytes: status.bytes,
             persistent: messages,
             persistent_bytes: status.bytes,

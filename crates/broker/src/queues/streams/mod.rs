@@ -8,6 +8,7 @@
 //! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
 //! | `recovered` | the machine as the files have it |
 //! | `messages` | chunks to messages of AMQP, and back |
+//! | `readers` | those who read here: what each is told, beside the machine |
 //! | `consumers` | those who take messages |
 //! | `reader` | those who take chunks |
 //! | `kind` | what the table of kinds knows of streams |
@@ -18,6 +19,7 @@ mod kind;
 mod log;
 mod messages;
 mod reader;
+mod readers;
 mod recovered;
 mod writing;
 

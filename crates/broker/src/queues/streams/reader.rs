@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::ConsumerId;
 use model::chunk::{HEADER_BYTES, Matcher};
 use queue::Request;
-use queue::stream::{Request as Ask, StreamRequest};
+use queue::stream::{ReadRequest, StreamRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::StreamCursor;
@@ -139,15 +139,15 @@ impl StreamReader {
     fn all_read(&mut self) {
         // A file that is dropped is not held open for somebody who needs nothing of it.
         self.cursor = None;
-        self.ask(Ask::Sent {
+        self.ask(ReadRequest::Sent {
             reader: self.id,
             next: self.position,
             chunks: 0,
         });
     }
 
-    fn ask(&self, request: Ask<Ends>) {
-        let request = Box::new(StreamRequest::Machine(request));
+    fn ask(&self, request: ReadRequest<Ends>) {
+        let request = Box::new(StreamRequest::Read(request));
         self.queue.submit(Request::Stream(request));
     }
 }
@@ -155,6 +155,6 @@ impl StreamReader {
 impl Drop for StreamReader {
     fn drop(&mut self) {
         self.log.detach();
-        self.ask(Ask::Detach { reader: self.id });
+        self.ask(ReadRequest::Detach { reader: self.id });
     }
 }
