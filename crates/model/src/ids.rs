@@ -21,6 +21,29 @@ pub struct ConsumerId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Incarnation(pub u64);
 
+impl Incarnation {
+    /// What queues call a start tells its node in so many bits; those above are the number of the start.
+    pub const NODE_BITS: u32 = 16;
+
+    /// This start of a node, as queues call it. Both numbers fit, or others are meant.
+    #[must_use]
+    pub fn of(node: u32, start: u64) -> Self {
+        Self(start << Self::NODE_BITS | u64::from(node) & Self::NODE_MASK)
+    }
+
+    /// Which node it is a start of.
+    pub fn node(self) -> u32 {
+        (self.0 & Self::NODE_MASK) as u32
+    }
+
+    /// Which start of its node it is: later ones have higher numbers.
+    pub fn start(self) -> u64 {
+        self.0 >> Self::NODE_BITS
+    }
+
+    const NODE_MASK: u64 = (1 << Self::NODE_BITS) - 1;
+}
+
 impl std::fmt::Display for QueueId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)

@@ -139,9 +139,10 @@ impl Tracking {
         self.offsets.len()
     }
 
-    /// The publisher that has been silent for the longest time goes.
-    pub fn forget_oldest_sequence(&mut self) {
-        let oldest = self.sequences.iter().min_by_key(|(_, sequence)| sequence.at);
+    /// Of the publishers that are worth the least, by their references, that goes which has been silent for the longest time.
+    pub fn forget_oldest_sequence<W: Ord>(&mut self, worth: impl Fn(&[u8]) -> W) {
+        let worth = |(reference, sequence): &(&Vec<u8>, &Sequence)| (worth(reference), sequence.at);
+        let oldest = self.sequences.iter().min_by_key(worth);
         if let Some(reference) = oldest.map(|(reference, _)| reference.clone()) {
             self.sequences.remove(&reference);
         }

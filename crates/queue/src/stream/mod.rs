@@ -9,7 +9,7 @@
 //! is the active one of a group ([`Groups`]). The host has both next to the machine, tells readers what is safe and the machine
 //! where the last of them stands, and does the reading.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`]; [`reading`], [`groups`]; `asked`.
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`]; [`reading`], [`groups`]; `asked`.
 
 mod asked;
 pub mod groups;
@@ -17,6 +17,7 @@ mod publish;
 pub mod reading;
 pub mod record;
 pub mod segments;
+pub mod senders;
 #[cfg(test)]
 mod tests;
 
@@ -216,7 +217,7 @@ impl<E: Ends> Stream<E> {
             self.tracking.track(tracked, header.timestamp);
         }
         while self.tracking.sequences_len() > TRACKED_MOST {
-            self.tracking.forget_oldest_sequence();
+            senders::forget_one(&mut self.tracking);
         }
         while self.tracking.offsets_len() > TRACKED_MOST {
             self.tracking.forget_lowest_offset();

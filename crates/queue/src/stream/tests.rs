@@ -1,6 +1,6 @@
 use super::*;
 use model::chunk::{ChunkKind, Entry};
-use model::{ConsumerId, Ranges};
+use model::{ConsumerId, Incarnation, Ranges};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -653,6 +653,46 @@ fn only_so_many_publishers_and_consumers_are_remembered() {
     stream.handle(Timestamp(1), store, &mut outcome);
     stream.handle(Timestamp(1), Request::EndTurn, &mut outcome);
     assert_eq!(stream.tracking().offset(&long), None);
+}
+
+#[test]
+fn nodes_are_forgotten_behind_clients_and_their_earlier_starts_before_them() {
+    let mut stream = Stream::<Plain>::new(StreamSettings::default());
+    let mut outcome = Outcome::default();
+    let mut now = 0;
+    let mut publish = |stream: &mut Stream<Plain>, reference: Arc<[u8]>| {
+        now += 1;
+        let publish = Request::Publish {
+            reference: Some(reference),
+            batch: batch(&[(7, b"a")]),
+            receipt: None,
+        };
+        stream.handle(Timestamp(now), publish, &mut outcome);
+        stream.handle(Timestamp(now), Request::EndTurn, &mut outcome);
+    };
+    let name = |number: usize| Arc::<[u8]>::from(number.to_string().into_bytes());
+    let node = |node, start| senders::reference_of(Incarnation::of(node, start));
+    publish(&mut stream, node(1, 2));
+    for number in 0..TRACKED_MOST - 2 {
+        publish(&mut stream, name(number));
+    }
+    publish(&mut stream, node(2, 3));
+    // It has started again, and there are too many.
+    publish(&mut stream, node(2, 4));
+    let has = |stream: &Stream<Plain>, reference: &[u8]| stream.sequence(reference).is_some();
+    assert!(!has(&stream, &node(2, 3)) && has(&stream, &node(2, 4)));
+    assert!(has(&stream, &name(0)));
+    for number in TRACKED_MOST..TRACKED_MOST + 500 {
+        publish(&mut stream, name(number));
+    }
+    assert!(has(&stream, &node(1, 2)) && has(&stream, &node(2, 4)));
+    assert!(!has(&stream, &name(0)) && has(&stream, &name(TRACKED_MOST + 499)));
+    assert_eq!(stream.tracking().sequences_len(), TRACKED_MOST);
+    let of_nodes = stream
+        .tracking()
+        .sequences()
+        .filter_map(|(it, _)| senders::sender_of(it));
+    assert_eq!(of_nodes.count(), 2);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::log::StreamLog;
 use super::readers::Readers;
+use super::senders::Senders;
 use super::{messages, recovered};
 use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
@@ -11,6 +12,7 @@ use crate::queues::Queue;
 use crate::queues::host::{QueueHost, Turned};
 use model::chunk::{Matcher, Tracking};
 use model::{Block, ConsumerId, Incarnation, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
+use queue::stream::senders::{reference_of, sender_of};
 use queue::stream::{
     Answer as Said, Effect as Order, Record, Request as Ask, Start, Stream, StreamRequest, StreamSettings,
 };
@@ -18,12 +20,9 @@ use queue::{
     Answer, ConsumerSettings, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, Origin,
     OwnConsumer, Request, Status,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use storage::JournalId;
-
-/// What references of other nodes begin with: those that send what their clients published. Clients' references have no zeros.
-const NODE_REFERENCE: &[u8] = b"\0node";
 
 /// A stream and what it needs.
 pub struct StreamHost {
@@ -39,6 +38,8 @@ pub struct StreamHost {
     /// Records that were made since the start.
     made: u64,
     readers: Readers,
+    /// Other nodes that send what their clients publish.
+    senders: Senders,
     now: Timestamp,
     retired: bool,
     /// The disk is full, and those who wait for an answer were told.
@@ -86,6 +87,7 @@ impl StreamHost {
             waiting: VecDeque::new(),
             made: 0,
             readers,
+            senders: Senders::default(),
             now: Timestamp(0),
             retired: false,
             is_stalled: false,
@@ -241,21 +243,41 @@ impl StreamHost {
 
     /// Takes what another node sends, whose numbers say what is missing and what is there already.
     fn enqueue_from(&mut self, origin: Origin, block: &Block, receipt: Option<Receipt>) {
-        let reference = reference_of(origin.sender);
-        let expected = self.machine.sequence(&reference).map_or(1, |last| last + 1);
-        if origin.first > expected {
+        let Origin { sender, first } = origin;
+        let (reference, count) = (reference_of(sender), block.len() as u64);
+        let last = self.machine.sequence(&reference);
+        if let Err(number) = self.senders.hear(origin, count, last) {
             return self.effects.push(Effect::Expects {
                 receipt,
-                sender: origin.sender,
-                number: expected,
+                sender,
+                number,
             });
         }
-        let batch = messages::batch(block, origin.first);
+        let batch = messages::batch(block, first);
+        if batch.len() < block.len() {
+            self.senders.refuse(origin, count);
+            return self.refuse_too_large(receipt);
+        }
         self.ask(Ask::Publish {
             reference: Some(reference),
             batch,
             receipt,
         });
+    }
+
+    /// Some of a block are too large for a stream.
+    fn refuse_too_large(&mut self, receipt: Option<Receipt>) {
+        if let Some(receipt) = receipt {
+            self.promise(Effect::Reject(receipt));
+        }
+    }
+
+    /// A node asks what became of what it sent.
+    fn recall(&mut self, sender: Incarnation, from: u64, reply: Reply) {
+        self.ask(Ask::EndTurn);
+        let last = self.machine.sequence(&reference_of(sender));
+        let (below, refused) = self.senders.recall(sender, from, last);
+        self.promise(Effect::Reply(reply, Answer::Recalled { below, refused }));
     }
 
     fn retire(&mut self) {
@@ -342,18 +364,14 @@ impl QueueHost for StreamHost {
                 let refused = receipt.map(|receipt| (u64::MAX, Effect::Reject(receipt)));
                 self.waiting.extend(refused);
             }
-            Request::Enqueue { receipt, .. } if self.retired => {
+            Request::Enqueue { receipt, .. } | Request::EnqueueFrom { receipt, .. } if self.retired => {
                 // The message went nowhere, as in RabbitMQ.
                 self.effects.extend(receipt.map(Effect::Confirm));
             }
             Request::Enqueue { block, receipt } => {
                 let batch = messages::batch(&block, 0);
                 if batch.len() < block.len() {
-                    // Some are too large for a stream.
-                    if let Some(receipt) = receipt {
-                        self.promise(Effect::Reject(receipt));
-                    }
-                    return;
+                    return self.refuse_too_large(receipt);
                 }
                 self.ask(Ask::Publish {
                     reference: None,
@@ -366,12 +384,9 @@ impl QueueHost for StreamHost {
                 block,
                 receipt,
             } => self.enqueue_from(*origin, &block, receipt),
-            Request::Recall { sender, reply, .. } => {
-                self.ask(Ask::EndTurn);
-                let last = self.machine.sequence(&reference_of(sender));
-                let (below, refused) = (last.map_or(1, |last| last + 1), Ranges::new());
-                self.promise(Effect::Reply(reply, Answer::Recalled { below, refused }));
-            }
+            Request::Recall { sender, from, reply } => self.recall(sender, from, reply),
+            // What is on record of it stays until there are too many: that is known by itself once a later start has sent something.
+            Request::IncarnationEnded { incarnation } => self.senders.end(incarnation),
             // What it delivered is nobody's but the consumer's: nothing comes back.
             Request::Holds { held, reply, .. } => {
                 let mut all = Ranges::new();
@@ -433,7 +448,6 @@ impl QueueHost for StreamHost {
             | Request::Knows { .. }
             | Request::MayHold { .. }
             | Request::HoldsNothing { .. }
-            | Request::IncarnationEnded { .. }
             | Request::PutBack { .. }
             | Request::Remove { .. }
             | Request::FinishDeadLetters { .. }
@@ -550,9 +564,9 @@ impl Inspect for StreamHost {
 
     fn senders(&self) -> Vec<Incarnation> {
         let references = self.machine.tracking().sequences();
-        references
-            .filter_map(|(reference, _)| sender_of(reference))
-            .collect()
+        let on_record = references.filter_map(|(reference, _)| sender_of(reference));
+        let all: BTreeSet<Incarnation> = on_record.chain(self.senders.all()).collect();
+        all.into_iter().collect()
     }
 
     fn bounds(&self) -> Option<(Seq, Seq)> {
@@ -577,16 +591,4 @@ fn stream_settings(settings: &QueueSettings) -> StreamSettings {
             .unwrap_or(usual.segment_bytes),
         filter_bytes: settings.filter_bytes.unwrap_or(usual.filter_bytes),
     }
-}
-
-/// Under which reference a node's numbers are kept.
-fn reference_of(sender: Incarnation) -> Arc<[u8]> {
-    let mut reference = NODE_REFERENCE.to_vec();
-    reference.extend_from_slice(&sender.0.to_be_bytes());
-    reference.into()
-}
-
-fn sender_of(reference: &[u8]) -> Option<Incarnation> {
-    let bytes = reference.strip_prefix(NODE_REFERENCE)?;
-    Some(Incarnation(u64::from_be_bytes(bytes.try_into().ok()?)))
 }

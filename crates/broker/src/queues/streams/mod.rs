@@ -7,6 +7,7 @@
 //! | `writing` | what the writing thread does |
 //! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
 //! | `recovered` | the machine as the files have it |
+//! | `senders` | other nodes that send what their clients publish |
 //! | `messages` | chunks to messages of AMQP, and back |
 //! | `readers` | those who read here: what each is told, beside the machine |
 //! | `consumers` | those who take messages |
@@ -21,6 +22,7 @@ mod messages;
 mod reader;
 mod readers;
 mod recovered;
+mod senders;
 mod writing;
 
 pub use kind::OfFiles;

@@ -57,7 +57,7 @@ use ways::Ways;
 const BUDGET: u64 = 256 << 20;
 
 /// An incarnation tells its node in so many bits.
-const NODE_BITS: u32 = 16;
+const NODE_BITS: u32 = Incarnation::NODE_BITS;
 
 /// Handles of one node and queue count behind each other, so far apart. None sends or asks so much.
 const HANDLES_APART: u64 = 1 << 32;
@@ -220,15 +220,15 @@ impl Here {
 
 /// What queues call a start of a node.
 fn incarnation(node: NodeId, start: u64) -> Incarnation {
-    Incarnation(start << NODE_BITS | u64::from(node.0) & ((1 << NODE_BITS) - 1))
+    Incarnation::of(node.0, start)
 }
 
 fn node_of(incarnation: Incarnation) -> NodeId {
-    NodeId((incarnation.0 & ((1 << NODE_BITS) - 1)) as u32)
+    NodeId(incarnation.node())
 }
 
 fn start_of(incarnation: Incarnation) -> u64 {
-    incarnation.0 >> NODE_BITS
+    incarnation.start()
 }
 
 impl Work {

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "how long is waited decides nothing")]
 
 mod once;
+mod streams;
 
 use super::*;
 use crate::clients::outbox::{ChannelId, Event, Outbox};
