@@ -13,7 +13,8 @@ use model::table::Table;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 use storage::faulty::FaultyFs;
 use storage::{Access, File, FileSystem, Locking, LogOptions, System};
 
@@ -280,59 +281,75 @@ fn a_node_that_has_streams_and_has_lost_its_log_does_not_start_as_a_new_one() {
     assert_eq!(chunks(&files), before);
 }
 
-/// Files of which the first stream's cannot be made, for a panic.
-#[derive(Debug)]
-struct Panicking(FaultyFs, AtomicBool);
+/// Files of which those of streams cannot be opened for a while.
+#[derive(Debug, Default)]
+struct Hindered {
+    files: FaultyFs,
+    /// The first one cannot be made, for a panic.
+    panics: AtomicBool,
+    /// The system's number of what hinders those whose names end like this; 0 if nothing does.
+    error: AtomicI32,
+    of: &'static str,
+}
 
-impl FileSystem for Panicking {
+fn is_of(path: &Path, end: &str) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with(end))
+}
+
+impl FileSystem for Hindered {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let is_it = access == Access::Create && path.ends_with("00000000000000000000.chunks");
-        assert!(!is_it || !self.1.swap(false, Ordering::SeqCst), "on purpose");
-        self.0.open(path, access)
+        assert!(!is_it || !self.panics.swap(false, Ordering::SeqCst), "on purpose");
+        match self.error.load(Ordering::SeqCst) {
+            error if error > 0 && path.starts_with("/data/streams") && is_of(path, self.of) => {
+                Err(io::Error::from_raw_os_error(error))
+            }
+            _ => self.files.open(path, access),
+        }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
+        self.files.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
+        self.files.remove(path)
     }
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.create_dir(dir)
+        self.files.create_dir(dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.remove_dir(dir)
+        self.files.remove_dir(dir)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.0.list(dir)
+        self.files.list(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.sync_dir(dir)
+        self.files.sync_dir(dir)
     }
 
     fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.0.free_space(dir)
+        self.files.free_space(dir)
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locking> {
-        self.0.lock(path, holder)
+        self.files.lock(path, holder)
     }
 }
 
 #[test]
 fn a_panic_while_a_stream_is_written_ends_that_stream_and_no_other() {
-    let panicking = Arc::new(Panicking(FaultyFs::new(), AtomicBool::new(false)));
-    let broker = open_on(panicking.clone());
+    let files = Arc::new(Hindered::default());
+    let broker = open_on(files.clone());
     let client = Client::open(&broker);
     // Some of them have the same thread.
     let names = ["first", "b", "c", "d", "e", "f", "g", "h", "i"];
     names.iter().for_each(|name| declare(&client, name));
-    panicking.1.store(true, Ordering::SeqCst);
+    files.panics.store(true, Ordering::SeqCst);
     let mut publisher = stream(&client, "first").publish(None);
     for round in 0..3 {
         let mut entry = Vec::new();
@@ -350,4 +367,53 @@ fn a_panic_while_a_stream_is_written_ends_that_stream_and_no_other() {
         assert_eq!(read_all(&client, name), dense(0..3));
     }
     broker.close();
+}
+
+#[test]
+fn a_stream_that_cannot_be_opened_for_want_of_descriptors_or_room_is_opened_once_it_can_be() {
+    // EMFILE, ENOSPC. The index says that what is missing at the end is no torn write.
+    for (error, of) in [(24, "chunks"), (28, "chunks"), (24, "index")] {
+        let files = FaultyFs::new();
+        let broker = open(&files);
+        let client = Client::open(&broker);
+        declare(&client, "s");
+        publish_one_by_one(&client, "s", 0..5, 10);
+        client.session.close();
+        broker.close();
+        drop((client, broker));
+        let path = chunks(&files).remove(0);
+        let cut = place_of(&files, &path, text(3, 10).as_bytes());
+        files.corrupt(&path, |bytes| bytes.truncate(cut));
+        let hindered = Arc::new(Hindered {
+            files,
+            error: AtomicI32::new(error),
+            of,
+            ..Hindered::default()
+        });
+        let broker = open_on(hindered.clone());
+        let client = Client::open(&broker);
+        assert!(client.session.stream_to_write("s", CHANNEL).is_err());
+        let mut publisher = client.session.publisher(CHANNEL, 1);
+        client.publish(&mut publisher, "s", b"\0\0", b"refused", Some(1));
+        publisher.flush();
+        client.wait(|event| match event {
+            Event::Reject { numbers, .. } if numbers.contains(1) => Some(()),
+            Event::Confirm { .. } => panic!("there is no file to write it to"),
+            _ => None,
+        });
+        hindered.error.store(0, Ordering::SeqCst);
+        let until = Instant::now() + Duration::from_secs(20);
+        while client.session.stream_to_write("s", CHANNEL).is_err() {
+            assert!(Instant::now() < until, "it is not opened");
+            std::thread::yield_now();
+        }
+        let mut expected = dense(0..3);
+        assert_eq!(read_all(&client, "s"), expected);
+        let question = stream(&client, "s").sequence(b"me");
+        assert_eq!(client.answer(question), Some(broker::Answer::Number(Some(2))));
+        publish_one_by_one(&client, "s", 5..8, 10);
+        expected.extend(dense(5..8));
+        assert_eq!(read_all(&client, "s"), expected);
+        broker.close();
+    }
 }

@@ -76,11 +76,16 @@ impl StreamFolder {
         numbers.map(QueueId).collect()
     }
 
+    /// True for streams that are opened now for the first time, if they were declared just now.
+    pub fn opens_new_ones(&self) -> bool {
+        self.is_swept.load(Ordering::Acquire)
+    }
+
     /// Opens the files of a stream, or makes them.
     ///
     /// # Errors
     /// They can't be read, the system gives no thread, or the stream is new and there are files of its number.
-    pub fn open(&self, stream: QueueId) -> Result<StreamFiles, StorageError> {
+    pub fn open(&self, stream: QueueId, is_new: bool) -> Result<StreamFiles, StorageError> {
         for (at, writer) in self.writers.iter().enumerate() {
             self.begin(writer, &format!("stream-writer-{at}"))?;
         }
@@ -88,7 +93,6 @@ impl StreamFolder {
             self.begin(reader, &format!("stream-reader-{at}"))?;
         }
         let dir = self.dir_of(stream);
-        let is_new = self.is_swept.load(Ordering::Acquire);
         if is_new && self.fs.list(&dir).is_ok_and(|names| !names.is_empty()) {
             return Err(StorageError::Refused {
                 what: format!(

@@ -71,7 +71,8 @@ pub struct Queue {
     pub vhost: Arc<str>,
     /// Whose name the segments bear that its bodies lie in.
     segments: JournalId,
-    stream_log: Option<Arc<StreamLog>>,
+    /// Once its files are open, if it is a stream.
+    stream_log: OnceLock<Arc<StreamLog>>,
     host: Mutex<BoxedHost>,
     /// It turns the queue in the place of the host, if several nodes have the queue.
     replica: OnceLock<Replica>,
@@ -141,7 +142,10 @@ impl Queue {
         let queue = Arc::new(Self {
             first_seq: host.turned().status.next_seq,
             segments: host.segments().unwrap_or(segment_owner(known.id)),
-            stream_log: host.stream_log().cloned(),
+            stream_log: host
+                .stream_log()
+                .cloned()
+                .map_or_else(OnceLock::new, OnceLock::from),
             id: known.id,
             kind: AtomicU8::new(known.kind.number()),
             made,
@@ -188,7 +192,12 @@ impl Queue {
 
     /// What it shares with its readers, if it is a stream whose files could be opened.
     pub(crate) fn stream_log(&self) -> Option<&Arc<StreamLog>> {
-        self.stream_log.as_ref()
+        self.stream_log.get()
+    }
+
+    /// Its files are open now, and were not when it was made.
+    pub(super) fn is_opened(&self, log: Arc<StreamLog>) {
+        let _ = self.stream_log.set(log);
     }
 
     /// A stream's numbers; `None` for other kinds, and if its files cannot be opened.
@@ -541,7 +550,7 @@ impl Queue {
             Ok(host) => Some(host),
             // Whoever had it has panicked. A stream tells its clients that it has failed; what another queue holds by now is not
             // what its journal knows, and nobody gets at it.
-            Err(TryLockError::Poisoned(host)) if self.stream_log.is_some() => Some(host.into_inner()),
+            Err(TryLockError::Poisoned(host)) if self.stream_log.get().is_some() => Some(host.into_inner()),
             Err(_) => None,
         }
     }

@@ -220,13 +220,22 @@ impl Part {
 
     /// Up to which byte the file was synced when the last mark was written, and the number that came next. A mark that did not
     /// reach the disk leaves an older one, or none.
-    pub(super) fn marked(&self, fs: &dyn FileSystem) -> Option<(u64, u64)> {
-        let index = fs.open(&self.index_path(), Access::Read).ok()?;
-        let rows = index.len().ok()? / ROW as u64;
+    ///
+    /// # Errors
+    /// The index cannot be opened just now: without the mark, damage at the end would be taken for what a crash has torn.
+    pub(super) fn marked(&self, fs: &dyn FileSystem) -> Result<Option<(u64, u64)>, StorageError> {
+        let path = self.index_path();
+        let opened = fs.open(&path, Access::Read);
+        let index = match opened.map_err(|error| StorageError::from_io("open", &path, error)) {
+            Err(error) if error.may_pass() => return Err(error),
+            opened => opened.ok(),
+        };
+        let Some(index) = index else { return Ok(None) };
+        let rows = index.len().map_or(0, |length| length / ROW as u64);
         let last = (rows.saturating_sub(MARK_IN)..rows).rev();
         let rows = last.filter_map(|at| row_at(index.as_ref(), at));
         let marks = rows.filter(|row| row.time_ms == self.mark_of(row.number, row.position));
-        marks.map(|row| (row.position, row.number)).max()
+        Ok(marks.map(|row| (row.position, row.number)).max())
     }
 
     /// Walks frames from this position on, where one begins, until `end`, the first one that is none, or `visit` says that it is

@@ -82,7 +82,7 @@ fn newest(fs: &dyn FileSystem, part: &Part, found: &mut Found) -> Result<bool, S
     let vouched = row.map_or(HEADER as u64, |(_, row, head)| {
         head.synced.clamp(HEADER as u64, row.position)
     });
-    let marked = part.marked(fs);
+    let marked = part.marked(fs)?;
     let trusted = marked.map_or(vouched, |(position, _)| position.max(vouched));
     let before = part.row_before(fs, file.as_ref(), rows, |row| row.position < trusted)?;
     let mut walk = Walk {

@@ -2,10 +2,11 @@
 //! chunks go to the writing thread, and what waits for them leaves when they are safe.
 //! Those who read are beside the machine.
 
-use super::log::StreamLog;
+use super::log::{StreamLog, name_of};
+use super::messages;
+use super::opening::{self, Opening};
 use super::readers::Readers;
 use super::senders::Senders;
-use super::{messages, recovered};
 use crate::node::Node;
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::queues::Queue;
@@ -22,7 +23,7 @@ use queue::{
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use storage::JournalId;
+use storage::{JournalId, StorageError};
 
 /// A stream and what it needs.
 pub struct StreamHost {
@@ -30,6 +31,8 @@ pub struct StreamHost {
     machine: Stream<Ends>,
     /// Nothing, if the files cannot be read: then nothing is taken and nothing read.
     log: Option<Arc<StreamLog>>,
+    /// They may be, in a while.
+    opening: Option<Opening>,
     outcome: Outcome<Record, Order<Ends>>,
     /// What leaves with the end of this turn.
     effects: Vec<Effect<Ends>>,
@@ -49,23 +52,25 @@ pub struct StreamHost {
 impl StreamHost {
     /// The stream as its files have it, or empty.
     pub fn open(known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Self {
-        let opened = node.streams.open(known.id).and_then(|files| {
-            let log = StreamLog::new(known, node.clone(), files);
-            let machine = recovered::machine(&log, stream_settings(settings))?;
-            // Those that a kill has left.
-            log.drop_below(machine.segments().first_offset());
-            Ok((machine, log))
-        });
-        match opened {
+        let (settings, is_new) = (stream_settings(settings), node.streams.opens_new_ones());
+        match opening::open(known, settings.clone(), node, is_new) {
             Ok((machine, log)) => Self::of(&known.name, machine, Some(log)),
             Err(error) => {
-                tracing::error!(
-                    area = "storage",
-                    "stream '{}' in vhost '{}' cannot be opened, and takes and gives nothing until it is mended or deleted: {error}",
-                    known.name,
-                    known.vhost
-                );
-                Self::without_files(&known.name, settings)
+                let name = name_of(known);
+                let opening = error.may_pass().then(|| {
+                    tracing::error!(
+                        area = "storage",
+                        "{name} cannot be opened: {error}; it takes and gives nothing until it can be, which is tried by itself"
+                    );
+                    Opening::new(known, settings.clone(), node, is_new)
+                });
+                if opening.is_none() {
+                    cannot_be_opened(&name, &error);
+                }
+                Self {
+                    opening,
+                    ..Self::of(&known.name, Stream::new(settings), None)
+                }
             }
         }
     }
@@ -82,6 +87,7 @@ impl StreamHost {
             name: name.into(),
             machine,
             log,
+            opening: None,
             outcome: Outcome::default(),
             effects: Vec::new(),
             waiting: VecDeque::new(),
@@ -91,6 +97,33 @@ impl StreamHost {
             now: Timestamp(0),
             retired: false,
             is_stalled: false,
+        }
+    }
+
+    /// If the files could not be opened, and now they can, the stream begins with what they have. Nobody has got anything of the one
+    /// without files.
+    fn open_again(&mut self) {
+        let result = self.opening.as_mut().and_then(|it| it.go_on(self.now.0));
+        let Some((result, opening)) = result.and_then(|it| Some((it, self.opening.take()?))) else {
+            return;
+        };
+        match result {
+            Ok((machine, log)) => {
+                self.refuse_waiting();
+                (self.machine, self.made) = (machine, 0);
+                // As at any start: what the machine was made of is safe.
+                self.readers
+                    .commit(self.machine.status().next_offset, &mut self.effects);
+                tracing::warn!(area = "storage", "{} could be opened", log.name);
+                if let Some(queue) = opening.queue() {
+                    log.belongs_to(&queue);
+                    queue.is_opened(log.clone());
+                }
+                self.log = Some(log);
+                let settings = opening.settings;
+                self.ask(Ask::Configure { settings });
+            }
+            Err(error) => cannot_be_opened(&opening.name(), &error),
         }
     }
 
@@ -440,6 +473,9 @@ impl QueueHost for StreamHost {
             Request::Wake => self.ask(Ask::Wake),
             Request::Configure { settings } => {
                 let settings = stream_settings(&settings);
+                if let Some(opening) = &mut self.opening {
+                    opening.settings = settings.clone();
+                }
                 self.ask(Ask::Configure { settings });
             }
             Request::Stream(request) => self.stream(*request),
@@ -459,6 +495,7 @@ impl QueueHost for StreamHost {
 
     fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
         if !self.retired {
+            self.open_again();
             if let Some(log) = &self.log {
                 log.try_again(self.now.0);
             }
@@ -480,6 +517,8 @@ impl QueueHost for StreamHost {
         let memory = self.log.as_ref().map_or(0, |log| log.memory());
         let tries = self.log.as_ref().filter(|_| !self.retired);
         let tries_at_ms = tries.map_or(u64::MAX, |log| log.wakes_at_ms());
+        let opening = self.opening.as_ref().filter(|_| !self.retired);
+        let opens_at_ms = opening.map_or(u64::MAX, Opening::wakes_at_ms);
         let messages = self.messages();
         let status = Status {
             ready: messages,
@@ -498,7 +537,7 @@ impl QueueHost for StreamHost {
         Turned {
             status,
             lost: self.lost(),
-            wakes_at_ms: self.machine.wakes_at_ms().min(tries_at_ms),
+            wakes_at_ms: self.machine.wakes_at_ms().min(tries_at_ms).min(opens_at_ms),
         }
     }
 
@@ -525,6 +564,9 @@ impl QueueHost for StreamHost {
     fn belongs_to(&self, queue: &Arc<Queue>) {
         if let Some(log) = &self.log {
             log.belongs_to(queue);
+        }
+        if let Some(opening) = &self.opening {
+            opening.belongs_to(queue);
         }
     }
 
@@ -577,6 +619,14 @@ impl Inspect for StreamHost {
     fn tracking(&self) -> Option<Tracking> {
         Some(self.machine.tracking().clone())
     }
+}
+
+/// Until an operator has done something about that.
+fn cannot_be_opened(name: &str, error: &StorageError) {
+    tracing::error!(
+        area = "storage",
+        "{name} cannot be opened, and takes and gives nothing until it is mended or deleted: {error}"
+    );
 }
 
 /// What a stream's machine is told of a queue's settings.

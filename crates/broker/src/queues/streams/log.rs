@@ -86,13 +86,18 @@ pub(super) struct Loaded {
     pub chunks: Option<VecDeque<Bytes>>,
 }
 
+/// What a stream is called in the log.
+pub(super) fn name_of(known: &catalog::Queue) -> Box<str> {
+    format!("stream '{}' in vhost '{}'", known.name, known.vhost).into()
+}
+
 impl StreamLog {
     /// Around opened files, of which everything is safe.
     pub(super) fn new(known: &catalog::Queue, node: Arc<Node>, files: StreamFiles) -> Arc<Self> {
         let (_, next) = files.bounds();
         Arc::new(Self {
             id: known.id,
-            name: format!("stream '{}' in vhost '{}'", known.name, known.vhost).into(),
+            name: name_of(known),
             node,
             files,
             queue: OnceLock::new(),

@@ -7,6 +7,7 @@
 //! | `writing` | what the writing thread does |
 //! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
 //! | `recovered` | the machine as the files have it |
+//! | `opening` | files that could not be opened are tried again |
 //! | `senders` | other nodes that send what their clients publish |
 //! | `messages` | chunks to messages of AMQP, and back |
 //! | `readers` | those who read here: what each is told, beside the machine |
@@ -19,6 +20,7 @@ mod host;
 mod kind;
 mod log;
 mod messages;
+mod opening;
 mod reader;
 mod readers;
 mod recovered;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use storage::{StorageError, StreamEntry};
 
-/// What could not be written for want of room is tried again after so long, in milliseconds.
-const TRY_AGAIN_MS: u64 = 1_000;
+/// What could not be written or opened for want of room or of descriptors is tried again after so long, in milliseconds.
+pub(super) const TRY_AGAIN_MS: u64 = 1_000;
 
 /// What the writing thread is to do, and has done.
 #[derive(Default)]
