@@ -10,7 +10,7 @@ use catalog::{ObjectKind, QueueKind, Verb};
 use model::chunk::{Batch, EntryError, Matcher};
 use model::properties::Properties;
 use model::table::Value;
-use model::{ConsumerId, Ranges};
+use model::{ConsumerId, QueueId, Ranges};
 use queue::Request;
 use queue::stream::{ReadRequest, Request as Ask, Start, StreamRequest};
 use smallvec::SmallVec;
@@ -123,14 +123,36 @@ impl Session {
         self.broker().topology().stream_addresses(node)
     }
 
-    fn stream(&self, name: &str, verb: Verb, channel: ChannelId) -> Result<Stream, NoStream> {
+    /// Stores an offset under a reference in a stream that the user may read, on whatever node it is. As nobody is told whether it
+    /// was stored, it may be lost on its way to another node; and it overtakes nothing that was sent before.
+    ///
+    /// # Errors
+    /// As [`Self::stream_to_read`]; [`NoStream::Unavailable`] also if its node cannot be spoken to.
+    pub fn store_stream_offset(&self, name: &str, reference: &[u8], offset: u64) -> Result<(), NoStream> {
+        let (id, home) = self.known_stream(name, Verb::Read)?;
+        if !self.is_this_node(home) {
+            let topology = self.broker().topology();
+            let is_sent = topology.store_offset(home, id, reference, offset);
+            return is_sent.then_some(()).ok_or(NoStream::Unavailable);
+        }
+        let found = self.stream_to_read(name, ChannelId(0))?;
+        found.store_offset(reference, offset);
+        Ok(())
+    }
+
+    /// A stream's number, and the node that it is on.
+    fn known_stream(&self, name: &str, verb: Verb) -> Result<(QueueId, catalog::NodeId), NoStream> {
         self.check(verb, ObjectKind::Queue, name)
             .map_err(|_| NoStream::Access)?;
         let view = self.broker().view();
         let known = view.queue(self.vhost(), name);
         let known = known.filter(|known| known.kind == QueueKind::Stream);
-        let known = known.ok_or(NoStream::Missing)?;
-        let handle = self.broker().registry().get(known.id).ok_or(NoStream::Missing)?;
+        known.map(|known| (known.id, known.home)).ok_or(NoStream::Missing)
+    }
+
+    fn stream(&self, name: &str, verb: Verb, channel: ChannelId) -> Result<Stream, NoStream> {
+        let (id, _) = self.known_stream(name, verb)?;
+        let handle = self.broker().registry().get(id).ok_or(NoStream::Missing)?;
         let queue = handle.here().cloned().ok_or(NoStream::Unavailable)?;
         let log = queue.stream_log().cloned().ok_or(NoStream::Unavailable)?;
         Ok(Stream {

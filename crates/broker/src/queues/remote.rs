@@ -90,6 +90,12 @@ pub trait Peers: Debug + Send + Sync {
         None
     }
 
+    /// Has another node store an offset under a reference in a stream that it has. False if it cannot be spoken to; it may be lost,
+    /// as the reply below.
+    fn store_offset(&self, _node: NodeId, _stream: QueueId, _reference: &[u8], _offset: u64) -> bool {
+        false
+    }
+
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 }

@@ -151,6 +151,12 @@ impl Topology {
         }
     }
 
+    /// Has another node store an offset in a stream that it has; false if it cannot be spoken to.
+    pub fn store_offset(&self, node: NodeId, stream: QueueId, reference: &[u8], offset: u64) -> bool {
+        let peers = self.peers.get();
+        peers.is_some_and(|peers| peers.store_offset(node, stream, reference, offset))
+    }
+
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.
     pub fn tell_alarm(&self, reason: Option<AlarmReason>) {
         if let Some(peers) = self.peers.get() {

@@ -335,12 +335,12 @@ impl Streams for Opened {
 
     fn flush(&mut self) {
         for ((stream, reference), offset) in std::mem::take(&mut self.offsets) {
-            match self.to_read(&stream) {
-                Ok(found) => found.store_offset(&reference, offset),
-                Err(refused) => tracing::warn!(
+            let stored = self.session.store_stream_offset(&stream, &reference, offset);
+            if let Err(refused) = stored {
+                tracing::warn!(
                     area = "connection",
                     "an offset in stream '{stream}' is not stored: {refused:?}"
-                ),
+                );
             }
         }
     }

@@ -9,6 +9,7 @@
 //!   7 led    queue, the node that leads it u32
 //!   8 streams  whether it asks for the other's u8, where the node's streams are reached: host with its length and port, without
 //!              TLS and with it
+//!   9 offset  stream, a consumer's reference with its length, the offset that is to be stored under it
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -35,6 +36,7 @@ const ALARM: u8 = 4;
 /// Those between are [`OfDetours`](super::passed::OfDetours)'s.
 const LED: u8 = 7;
 const STREAMS: u8 = 8;
+const OFFSET: u8 = 9;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -71,6 +73,12 @@ pub enum Envelope {
     /// Clients of the stream protocol reach the node there. Whoever sees a link first says so before the other one listens to it:
     /// so the other one asks.
     Streams { at: StreamAddresses, asks: bool },
+    /// A client of the node stores an offset in a stream of the other one.
+    Offset {
+        stream: QueueId,
+        reference: Arc<[u8]>,
+        offset: u64,
+    },
     /// The node was asked about a queue that it does not lead: this one does.
     Led { queue: QueueId, leader: NodeId },
 }
@@ -122,6 +130,17 @@ impl Envelope {
                     put(said, (*port).into());
                 }
             }
+            Self::Offset {
+                stream,
+                reference,
+                offset,
+            } => {
+                said.push(OFFSET);
+                put(said, stream.0);
+                put(said, reference.len() as u64);
+                said.extend_from_slice(reference);
+                put(said, *offset);
+            }
             Self::Alarm(reason) => {
                 let number = ALARMS.iter().position(|known| Some(*known) == *reason);
                 said.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
@@ -169,6 +188,11 @@ impl Envelope {
                     tls: host_and_port(input)?,
                 },
             },
+            OFFSET => Self::Offset {
+                stream: QueueId(input.number()?),
+                reference: short(input)?.into(),
+                offset: input.number()?,
+            },
             ALARM => match usize::from(input.take::<1>()?[0]).checked_sub(1) {
                 None => Self::Alarm(None),
                 Some(at) => Self::Alarm(Some(*ALARMS.get(at)?)),
@@ -183,11 +207,15 @@ fn host_and_port(input: &mut Input<'_>) -> Option<HostAndPort> {
 }
 
 fn name(input: &mut Input<'_>) -> Option<Box<str>> {
+    std::str::from_utf8(short(input)?).ok().map(Box::from)
+}
+
+/// Bytes with their length, no more than a name has.
+fn short<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let length = usize::try_from(input.number()?).ok()?;
     let (name, rest) = input.rest.split_at_checked(length)?;
     input.rest = rest;
-    let name = std::str::from_utf8(name).ok()?;
-    (length <= NAME_BYTES).then(|| name.into())
+    (length <= NAME_BYTES).then_some(name)
 }
 
 #[cfg(test)]
@@ -235,6 +263,14 @@ mod tests {
         Envelope::Streams { at, asks: true }
     }
 
+    fn offset(reference: &[u8]) -> Envelope {
+        Envelope::Offset {
+            stream: QueueId(500),
+            reference: reference.into(),
+            offset: 1 << 40,
+        }
+    }
+
     #[test]
     fn alarms_are_read_as_they_were_written_and_no_other_number_is() {
         for reason in ALARMS.into_iter().map(Some).chain([None]) {
@@ -263,6 +299,7 @@ mod tests {
             block,
         };
         assert_eq!(Envelope::decode(reply.encode().concat()), None);
+        assert_eq!(Envelope::decode(offset(&[7; 256]).encode().concat()), None);
     }
 
     #[test]
@@ -286,6 +323,7 @@ mod tests {
             reply(1),
             Envelope::Led { queue, leader },
             streams(),
+            offset(b"\xff"),
         ] {
             let parts = envelope.encode();
             let bytes = parts.concat();
@@ -294,7 +332,7 @@ mod tests {
                 assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
             }
             let said = bytes.len() - parts.last().map_or(0, Bytes::len);
-            for (at, wrong) in [(said, VERSION + 1), (said + 1, 9)] {
+            for (at, wrong) in [(said, VERSION + 1), (said + 1, 10)] {
                 let mut other = bytes.clone();
                 other[at] = wrong;
                 assert_eq!(Envelope::decode(other), None);
@@ -320,6 +358,7 @@ mod tests {
             reply(1),
             Envelope::Led { queue, leader },
             streams(),
+            offset(b"\xff"),
         ];
         let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
         let all = all.into_iter().chain(alarms.map(Envelope::Alarm));
@@ -332,6 +371,7 @@ mod tests {
                 r"\x04\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x01a\x00\x00body\x01\x03\x01/\x17amq.rabbitmq.reply-to.1\x00\x00\x15\x00\x00\x00\x1f",
                 r"\x01\x07\x01\xf0\xa2\x04\x00\x00\x00\x06",
                 r"\x01\x08\x01\ta.example\xb0+\x01b\xaf+\x00\x00\x00\x13",
+                r"\x01\t\xf4\x03\x01\xff\x80\x80\x80\x80\x80 \x00\x00\x00\x0c",
                 r"\x01\x04\x01\x00\x00\x00\x03",
                 r"\x01\x04\x02\x00\x00\x00\x03",
                 r"\x01\x04\x03\x00\x00\x00\x03",

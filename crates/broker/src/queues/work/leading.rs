@@ -235,7 +235,10 @@ impl Work {
             }
             up @ Envelope::Up { .. } => self.serve(own, up, 0),
             Envelope::Led { queue, leader } => self.followed.named(queue, leader),
-            Envelope::Reply { .. } | Envelope::Alarm(_) | Envelope::Streams { .. } => {}
+            Envelope::Reply { .. }
+            | Envelope::Alarm(_)
+            | Envelope::Streams { .. }
+            | Envelope::Offset { .. } => {}
         }
     }
 

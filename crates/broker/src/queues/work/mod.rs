@@ -44,6 +44,7 @@ use leading::Leading;
 use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
 use parked::Parked;
 use passed::OfDetours;
+use queue::stream::{Request as StreamAsk, StreamRequest};
 use queue::{NodeConsumer, OwnConsumer};
 use reached::Reached;
 use served::Served;
@@ -374,6 +375,18 @@ impl Work {
                     self.say_streams(from, false);
                 }
             }
+            Some(Envelope::Offset {
+                stream,
+                reference,
+                offset,
+            }) => {
+                let existing = self.here.existing.upgrade();
+                let queue = existing.and_then(|existing| existing.here(stream));
+                if let Some(queue) = queue.filter(|queue| queue.stream_log().is_some()) {
+                    let store = StreamAsk::StoreOffset { reference, offset };
+                    queue.submit(queue::Request::Stream(Box::new(StreamRequest::Machine(store))));
+                }
+            }
             Some(Envelope::Led { queue, leader }) => self.followed.named(queue, leader),
             None => self.rejected.tell(
                 from,
@@ -617,6 +630,24 @@ impl Peers for Work {
     fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
         self.known(NodeId(u32::try_from(node.0).ok()?))?
             .stream_addresses()
+    }
+
+    fn store_offset(&self, node: catalog::NodeId, stream: QueueId, reference: &[u8], offset: u64) -> bool {
+        let node = u32::try_from(node.0).ok().map(NodeId);
+        let Some(known) = node
+            .and_then(|node| self.known(node))
+            .filter(|known| known.is_up())
+        else {
+            return false;
+        };
+        let reference = reference.into();
+        let store = Envelope::Offset {
+            stream,
+            reference,
+            offset,
+        };
+        self.here.ways.spare(known.node, store.encode());
+        true
     }
 
     fn alarm(&self, reason: Option<AlarmReason>) {

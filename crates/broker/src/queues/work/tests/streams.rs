@@ -1,6 +1,7 @@
 //! A stream of one node, as clients of another one publish to it.
 
 use super::*;
+use crate::NoStream;
 use model::chunk::{Batch, Entry};
 use queue::Request;
 use queue::stream::{Request as Ask, StreamRequest, TRACKED_MOST};
@@ -80,4 +81,24 @@ fn a_node_is_recognised_however_many_clients_have_published_since_it_sent_someth
     pair.away.publish(3);
     pair.told("a confirm", confirms(3));
     pair.has(3 + TRACKED_MOST as u64);
+}
+
+#[test]
+fn an_offset_is_stored_in_a_stream_of_another_node_and_the_last_one_counts() {
+    let pair = Pair::with(stream());
+    let store = |offset| pair.away.session.store_stream_offset("q", b"reader", offset);
+    assert_eq!(store(1), Err(NoStream::Unavailable), "there is no link");
+    pair.link();
+    assert_eq!((store(7), store(5)), (Ok(()), Ok(())));
+    let queue = pair.home.broker.queues().all().pop().unwrap();
+    let stored = || queue.tracking().and_then(|it| it.offset(b"reader"));
+    let until = Instant::now() + LIMIT;
+    while stored() != Some(5) {
+        pair.arrive();
+        assert!(Instant::now() < until, "{:?} is stored", stored());
+        std::thread::yield_now();
+    }
+    // There may be no such stream any more, and another queue keeps none.
+    let missing = pair.away.session.store_stream_offset("none", b"reader", 1);
+    assert_eq!(missing, Err(NoStream::Missing));
 }
