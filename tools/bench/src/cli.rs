@@ -36,8 +36,9 @@ pub struct Options {
     /// declared through that node of the cluster, and everything else goes through the first one.
     /// Repeat it for each broker; the others are compared with the first. For a broker on this
     /// machine the process is found by its port. A management API that is not on the port 10,000
-    /// higher than AMQP's is given as NAME=URI,http=URI.
-    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,declare=URI][,http=URI][,pid=PID]", value_parser = TargetSpec::parse)]
+    /// higher than AMQP's is given as NAME=URI,http=URI; likewise, a stream protocol that is not on
+    /// the port 120 lower as NAME=URI,stream=rabbitmq-stream://HOST:PORT.
+    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,declare=URI][,stream=URI][,http=URI][,pid=PID]", value_parser = TargetSpec::parse)]
     pub targets: Vec<TargetSpec>,
     /// Scenarios to run: names, groups or patterns such as T1,S000-*.
     #[arg(verbatim_doc_comment, long, value_name = "NAME,…", value_delimiter = ',')]
@@ -90,7 +91,7 @@ pub struct Options {
     /// disturbed one counts.
     #[arg(verbatim_doc_comment, long, value_name = "PERCENT", value_parser = percent)]
     pub max_stolen: Option<f64>,
-    /// The program whose `perf` subcommand is the load generator. Default: this one.
+    /// The program whose subcommands `perf` and `stream-perf` are the load generators. Default: this one.
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub perf_program: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! `leveret bench`: named scenarios against several brokers in turns, and a report that says how they compare.
 //!
-//! Invariants, as absences: no AMQP here, no broker linked, no load generated; the load is `leveret perf` in a process of
-//! its own, so that what is measured and what measures share nothing but the machine.
+//! Invariants, as absences: no AMQP here, no broker linked, no load generated; the load is `leveret perf` or
+//! `leveret stream-perf` in a process of its own, so that what is measured and what measures share nothing but the machine.
 //!
 //! Reading order: [`results`] is what comes out. `scenario` is what a visit does (`scenario_file`: where it comes from),
 //! `plan` which ones a run takes, `schedule` in which order, `runner` makes them: it has `load` run the generator while

@@ -4,7 +4,7 @@ use crate::cli::Cores;
 use crate::measured::Measured;
 use crate::processors;
 use crate::sampler::{Sampler, Samples};
-use crate::scenario::{Scenario, VISIT};
+use crate::scenario::{STREAM_PERF, Scenario, VISIT};
 use crate::stop::Stop;
 use crate::target::{TargetSpec, without_password};
 use rustix::process::{Pid, Signal};
@@ -43,7 +43,7 @@ pub struct Load {
     /// Of the management API; only imports use it.
     pub http: Option<String>,
     pub id: String,
-    /// As a user would type them behind `perf`, without the URI.
+    /// As a user would type them behind `perf`, without the URI; or all of them, if they begin with `stream-perf`.
     pub words: Vec<String>,
     /// What it is expected to take.
     pub expected: Duration,
@@ -64,6 +64,8 @@ pub struct Loaded {
 pub enum LoadFailure {
     /// The user stopped the run.
     Interrupted,
+    /// The target has not what the load is about. One line.
+    Skipped(String),
     /// One line.
     Failed(String),
 }
@@ -72,7 +74,10 @@ impl Load {
     /// A visit's load.
     pub fn of(scenario: &Scenario, target: &TargetSpec, visit: &str) -> Self {
         Self {
-            uri: target.uri.clone(),
+            uri: match scenario.is_of_streams() {
+                true => target.stream_uri(),
+                false => target.uri.clone(),
+            },
             declare: target.declare.clone(),
             http: target.http.clone(),
             id: format!("bench-{visit}"),
@@ -81,27 +86,46 @@ impl Load {
             timeout: Duration::from_secs_f64(scenario.timeout),
         }
     }
+
+    /// What a visit's load finds, made by a load of its own; `None` where it finds nothing.
+    pub fn before(scenario: &Scenario, target: &TargetSpec, visit: &str) -> Option<Self> {
+        (!scenario.fill.is_empty()).then(|| Self {
+            words: named(&scenario.fill, visit),
+            expected: Duration::from_secs_f64(scenario.fill_seconds),
+            ..Self::of(scenario, target, visit)
+        })
+    }
+
+    fn is_of_streams(&self) -> bool {
+        subcommand(&self.words) == Some(STREAM_PERF)
+    }
 }
 
 /// A scenario's flags with all that belongs to them, for a visit of this name.
 pub fn words(scenario: &Scenario, visit: &str) -> Vec<String> {
-    let placeholder = format!("{{{VISIT}}}");
-    let mut words: Vec<String> = scenario
-        .flags
-        .iter()
-        .map(|word| word.replace(&placeholder, visit))
-        .collect();
+    let mut words = named(&scenario.flags, visit);
     if !scenario.ends_itself {
         words.extend(["--time".to_owned(), format!("{}", scenario.load_seconds().ceil())]);
     }
-    // The subcommands clear up by themselves.
-    if subcommand(&words).is_none() {
-        words.push("--delete-queues".to_owned());
+    // The other subcommands clear up by themselves.
+    match subcommand(&words) {
+        None => words.push("--delete-queues".to_owned()),
+        Some(STREAM_PERF) => words.push("--delete-streams".to_owned()),
+        Some(_) => {}
     }
     words
 }
 
-/// `churn`, `import` or `phases`, which come before all flags.
+/// Flags with the visit's name in its place.
+pub fn named(flags: &[String], visit: &str) -> Vec<String> {
+    let placeholder = format!("{{{VISIT}}}");
+    flags
+        .iter()
+        .map(|word| word.replace(&placeholder, visit))
+        .collect()
+}
+
+/// `churn`, `import`, `phases` or `stream-perf`, which come before all flags.
 fn subcommand(words: &[String]) -> Option<&str> {
     words
         .first()
@@ -162,6 +186,13 @@ impl LoadProgram {
     }
 
     fn arguments(&self, load: &Load, json: &Path) -> Vec<String> {
+        if load.is_of_streams() {
+            let ours = [STREAM_PERF, "--uris", &load.uri, "--id", &load.id, "--json"];
+            let mut arguments = ours.map(str::to_owned).to_vec();
+            arguments.push(json.display().to_string());
+            arguments.extend(load.words.iter().skip(1).cloned());
+            return arguments;
+        }
         let mut arguments = vec!["perf".to_owned()];
         let behind = usize::from(subcommand(&load.words).is_some());
         arguments.extend(load.words.iter().take(behind).cloned());
@@ -317,6 +348,31 @@ mod tests {
             .run(&load("import --vhosts 3"), &Stop::default(), &mut || ())
             .unwrap();
         assert!(program.printed().contains("--http http://h:1 --vhosts 3"));
+    }
+
+    #[test]
+    fn a_load_on_streams_goes_to_their_port_and_takes_them_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = program(folder.path(), "echo \"$@\"; echo '{\"format\":1}' > \"$json\"");
+        let text = "[[scenario]]\nname='A'\ntitle='a'\nfill='stream-perf -C 9 -st s-{visit}'\nflags='stream-perf -x 0 -st s-{visit}'";
+        let scenario = scenario_file::read(text).unwrap().remove(0);
+        let target = TargetSpec::parse("t=amqp://u:secret@h,declare=amqp://i").unwrap();
+        let printed = |load: &Load| {
+            program.run(load, &Stop::default(), &mut || ()).unwrap();
+            program.printed().trim_end().to_owned()
+        };
+        let ours = "stream-perf --uris rabbitmq-stream://u:secret@h:5552 --id bench-v1 --json ";
+        let line = printed(&Load::of(&scenario, &target, "v1"));
+        assert!(
+            line.starts_with(ours) && line.ends_with("-x 0 -st s-v1 --time 5 --delete-streams"),
+            "{line}"
+        );
+        let line = printed(&Load::before(&scenario, &target, "v1").unwrap());
+        assert!(
+            line.starts_with(ours) && line.ends_with("-C 9 -st s-v1"),
+            "{line}"
+        );
+        assert!(!line.contains("declare"), "{line}");
     }
 
     #[test]

@@ -121,11 +121,16 @@ impl PlannedTarget {
             PidSpec::Fixed(pid) => format!(",pid={pid}"),
             PidSpec::Command(command) => format!(",pid={command}"),
         };
-        let http = target
-            .http
-            .as_ref()
-            .map_or(String::new(), |http| format!(",http={http}"));
-        let spec = format!("{}={}{http}{pid}", target.name, target.uri);
+        let mut spec = format!("{}={}", target.name, target.uri);
+        let others = [
+            ("declare", &target.declare),
+            ("stream", &target.stream),
+            ("http", &target.http),
+        ];
+        for (key, uri) in others {
+            spec.extend(uri.as_ref().map(|uri| format!(",{key}={uri}")));
+        }
+        spec.push_str(&pid);
         Self {
             name: target.name.clone(),
             spec: (!target.has_secret()).then_some(spec),
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_read_back_without_passwords() {
-        let line = "--scenarios T1 --target a=amqp://guest:guest@h,pid=7 --target b=amqp://me:secret@h";
+        let line = "--scenarios T1 --target a=amqp://guest:guest@h,declare=amqp://i,stream=rabbitmq-stream://h:9,http=http://h,pid=7 --target b=amqp://me:secret@h";
         let plan = Plan::of(&options(line)).unwrap();
         let text = serde_json::to_string(&plan).unwrap();
         assert!(!text.contains("secret"));
@@ -274,6 +279,9 @@ mod tests {
             .resume(&options("--resume d --target b=amqp://me:secret@h:99"))
             .unwrap();
         assert_eq!((targets[0].pid.clone(), targets[1].port), (PidSpec::Fixed(7), 99));
+        let others = [&targets[0].declare, &targets[0].stream, &targets[0].http].map(Option::as_deref);
+        let expected = ["amqp://i", "rabbitmq-stream://h:9", "http://h"].map(Some);
+        assert_eq!(others, expected);
         assert!(read.resume(&options("--resume d --target c=amqp://h")).is_err());
         assert!(Plan::read("{}").is_err());
     }

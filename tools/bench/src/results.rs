@@ -117,6 +117,9 @@ pub struct ScenarioResult {
     pub title: String,
     /// Scenarios of one group belong together, and the points of a sweep are one.
     pub group: String,
+    /// Of the load that was run to its end before, as `flags`. Empty if there was none, and in the results of older versions.
+    #[serde(default)]
+    pub fill: Vec<String>,
     /// Of the load generator, as a command line to copy, without the URI.
     pub flags: Vec<String>,
     pub plot: Option<PlotKind>,
@@ -233,11 +236,18 @@ pub struct Run {
 impl Run {
     /// A visit that brought nothing, with a line that says why.
     pub fn failed(target: usize, round: u32, reason: impl Into<String>) -> Self {
-        let outcome = Outcome::Failed {
-            reason: reason.into(),
-        };
+        let reason = reason.into();
         Self {
-            outcome,
+            outcome: Outcome::Failed { reason },
+            ..Self::empty(target, round)
+        }
+    }
+
+    /// A visit that was not made, with a line that says what the target lacks.
+    pub fn skipped(target: usize, round: u32, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self {
+            outcome: Outcome::Skipped { reason },
             ..Self::empty(target, round)
         }
     }
@@ -314,7 +324,24 @@ impl Run {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Ok,
-    Failed { reason: String },
+    Failed {
+        reason: String,
+    },
+    /// The target has not what the scenario is about; nothing was tried.
+    Skipped {
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// Where there are no figures: what became of the visit, in a word, and why.
+    pub fn trouble(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Ok => None,
+            Self::Failed { reason } => Some(("failed", reason)),
+            Self::Skipped { reason } => Some(("skipped", reason)),
+        }
+    }
 }
 
 /// The percentiles that the load generator reports, in microseconds.
@@ -398,6 +425,7 @@ mod tests {
             name: "T1".to_owned(),
             title: String::new(),
             group: String::new(),
+            fill: Vec::new(),
             flags: Vec::new(),
             plot: None,
             point: None,

@@ -8,7 +8,7 @@ use crate::measured::Measured;
 use crate::plan::Plan;
 use crate::process::ProcessTree;
 use crate::progress::Progress;
-use crate::results::{Outcome, Results, Run, ScenarioResult};
+use crate::results::{Results, Run, ScenarioResult};
 use crate::sampler::{self, Sampler, Samples};
 use crate::scenario::Scenario;
 use crate::schedule::{self, Visit};
@@ -121,6 +121,7 @@ impl Runner {
             Err(LoadFailure::Interrupted) => {
                 return Err(Failure::Interrupted(self.store.directory().to_owned()));
             }
+            Err(LoadFailure::Skipped(reason)) => Run::skipped(visit.target, visit.round, reason),
             Err(LoadFailure::Failed(reason)) => {
                 let reason = spec.hide_secret(&reason);
                 let printed = spec.hide_secret(&self.program.printed());
@@ -195,15 +196,35 @@ impl Runner {
         tick: &mut dyn FnMut(),
     ) -> Result<Run, LoadFailure> {
         broker.spec.reach().map_err(LoadFailure::Failed)?;
+        if scenario.is_of_streams() {
+            broker.spec.reach_streams().map_err(LoadFailure::Skipped)?;
+        }
         broker.settle(&self.stop, tick);
+        let name = unique(visit);
+        self.fill(scenario, broker, &name, tick)?;
         let run = Run::empty(visit.target, visit.round);
         // Where the process can't be watched there are no costs, but rates and latencies all the same.
         let sampler = broker.known().and_then(|pids| Sampler::start(pids).ok());
-        let load = Load::of(scenario, &broker.spec, &unique(visit));
+        let load = Load::of(scenario, &broker.spec, &name);
         let loaded = self.program.run(&load, &self.stop, tick);
         let samples = sampler.map(Sampler::finish);
         let loaded = loaded.map_err(|failure| with_death(failure, samples.as_ref()))?;
         Ok(window::figures(run, scenario, &loaded, samples.as_ref()))
+    }
+
+    /// Has what the load of a visit is to find.
+    fn fill(
+        &self,
+        scenario: &Scenario,
+        broker: &Broker,
+        name: &str,
+        tick: &mut dyn FnMut(),
+    ) -> Result<(), LoadFailure> {
+        if let Some(load) = Load::before(scenario, &broker.spec, name) {
+            self.program.run(&load, &self.stop, tick)?;
+            broker.settle(&self.stop, tick);
+        }
+        Ok(())
     }
 
     /// Syncs a message, in a visit of its own.
@@ -218,19 +239,17 @@ impl Runner {
         };
         let mut short = scenario.clone();
         short.seconds = short.seconds.min(COUNTED_SECONDS);
-        let count = SyncCount::start(pids, &self.program.scratch).map_err(LoadFailure::Failed)?;
-        let load = Load::of(
-            &short,
-            &broker.spec,
-            &format!(
-                "{}s",
-                unique(Visit {
-                    scenario: 0,
-                    target: 0,
-                    round: 0
-                })
-            ),
+        let name = format!(
+            "{}s",
+            unique(Visit {
+                scenario: 0,
+                target: 0,
+                round: 0
+            })
         );
+        self.fill(&short, broker, &name, tick)?;
+        let count = SyncCount::start(pids, &self.program.scratch).map_err(LoadFailure::Failed)?;
+        let load = Load::of(&short, &broker.spec, &name);
         let measured = self.program.run(&load, &self.stop, tick);
         let syncs = count.finish();
         let messages = messages(&measured?.measured);
@@ -270,8 +289,8 @@ fn with_death(failure: LoadFailure, samples: Option<&Samples>) -> LoadFailure {
 
 /// A visit in a line.
 fn line(run: &Run) -> String {
-    if let Outcome::Failed { reason } = &run.outcome {
-        return format!("failed: {reason}");
+    if let Some((trouble, reason)) = run.outcome.trouble() {
+        return format!("{trouble}: {reason}");
     }
     let mut parts = Vec::new();
     parts.extend(run.rate().map(|rate| format!("{}/s", shown::number(rate))));
@@ -367,7 +386,7 @@ pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<St
             Some(server) => format!("{} {}", server.product, server.version).trim().to_owned(),
             None => "unknown".to_owned(),
         }),
-        Err(LoadFailure::Failed(reason)) => Err(Failure::Run(format!(
+        Err(LoadFailure::Failed(reason) | LoadFailure::Skipped(reason)) => Err(Failure::Run(format!(
             "target {}: {}",
             spec.name,
             spec.hide_secret(&reason)
@@ -378,15 +397,14 @@ pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<St
 
 /// A scenario without runs, as the results begin with.
 pub fn unmeasured(scenario: &Scenario) -> ScenarioResult {
+    let copied = |words: Vec<String>| words.iter().map(|word| flags::quoted(word)).collect();
     ScenarioResult {
         name: scenario.name.clone(),
         title: scenario.title.clone(),
         group: scenario.group.clone(),
         // A line to copy; a name that differs at each visit would only puzzle.
-        flags: load::words(scenario, "1")
-            .iter()
-            .map(|word| flags::quoted(word))
-            .collect(),
+        fill: copied(load::named(&scenario.fill, "1")),
+        flags: copied(load::words(scenario, "1")),
         plot: scenario.plot,
         point: scenario.point.clone(),
         runs: Vec::new(),

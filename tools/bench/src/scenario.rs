@@ -3,6 +3,8 @@
 use crate::results::{PlotKind, Point};
 use serde::{Deserialize, Serialize};
 
+/// What the flags of a load over the stream protocol begin with.
+pub const STREAM_PERF: &str = "stream-perf";
 /// Filled in at each visit: unique, for the names of durable queues.
 pub const VISIT: &str = "visit";
 /// The rounds that the `rounds` of a scenario are meant for.
@@ -26,6 +28,12 @@ pub struct Scenario {
     pub name: String,
     pub title: String,
     pub group: String,
+    /// A load that is run to its end before and does not count, as `flags`; empty if there is none.
+    #[serde(default)]
+    pub fill: Vec<String>,
+    /// A guess of what that takes, for the estimate.
+    #[serde(default)]
+    pub fill_seconds: f64,
     /// Without URI, output and time; `{visit}` may stand in it.
     pub flags: Vec<String>,
     /// Length of the measured window; of a run that ends by itself, a guess for the estimate.
@@ -56,11 +64,18 @@ impl Scenario {
         }
     }
 
+    /// Whether the load is over the stream protocol.
+    pub fn is_of_streams(&self) -> bool {
+        self.flags.first().is_some_and(|word| word == STREAM_PERF)
+    }
+
     /// Whether disk syncs are to be expected.
     pub fn is_durable(&self) -> bool {
-        self.flags
-            .iter()
-            .any(|word| word == "persistent" || word == "churn" || word == "--quorum-queue")
+        self.is_of_streams()
+            || self
+                .flags
+                .iter()
+                .any(|word| word == "persistent" || word == "churn" || word == "--quorum-queue")
     }
 }
 

@@ -2,13 +2,14 @@
 
 use crate::flags::{self, Value, Values};
 use crate::results::{PlotKind, Point};
-use crate::scenario::{Level, Scenario, VISIT};
+use crate::scenario::{Level, STREAM_PERF, Scenario, VISIT};
 use serde::Deserialize;
 
 /// Where the file says nothing, in seconds.
 const SECONDS: f64 = 4.0;
 const WARMUP: f64 = 1.0;
 const TIMEOUT: f64 = 90.0;
+const FILL_SECONDS: f64 = 10.0;
 
 /// The scenarios that come with the program.
 pub const EMBEDDED: &str = include_str!("../scenarios.toml");
@@ -29,6 +30,8 @@ struct ScenarioEntry {
     title: String,
     /// The name, if nothing is said.
     group: Option<String>,
+    fill: Option<String>,
+    fill_seconds: Option<f64>,
     flags: String,
     seconds: Option<f64>,
     warmup: Option<f64>,
@@ -153,6 +156,9 @@ impl ScenarioEntry {
         if !positive(self.seconds) || !natural(self.warmup) || !natural(self.timeout) {
             return Err("seconds must be above 0, warmup and timeout 0 or more".to_owned());
         }
+        if !natural(self.fill_seconds) {
+            return Err("fill-seconds must be 0 or more".to_owned());
+        }
         if self.rounds == Some(0) {
             return Err("rounds must be 1 or more".to_owned());
         }
@@ -213,11 +219,23 @@ impl ScenarioEntry {
         point: Option<Point>,
         values: &Values,
     ) -> Result<Scenario, String> {
-        let flags = flags::words(&flags::fill(&self.flags, values, &[VISIT])?)?;
+        let words = |line: &str| flags::words(&flags::fill(line, values, &[VISIT])?);
+        let flags = words(&self.flags)?;
+        let fill = self.fill.as_deref().map(words).transpose()?.unwrap_or_default();
+        let of_streams = |words: &[String]| words.first().is_some_and(|word| word == STREAM_PERF);
+        // Nothing would be left of what another load fills: it takes its queues with it.
+        if self.fill.is_some() && !(of_streams(&fill) && of_streams(&flags)) {
+            return Err(format!("fill and flags must both begin with {STREAM_PERF}"));
+        }
         Ok(Scenario {
             name: name.to_owned(),
             title: title.to_owned(),
             group: self.group.clone().unwrap_or_else(|| self.name.clone()),
+            fill_seconds: match fill.is_empty() {
+                true => 0.0,
+                false => self.fill_seconds.unwrap_or(FILL_SECONDS),
+            },
+            fill,
             flags,
             seconds: self.seconds.unwrap_or(SECONDS),
             warmup: self.warmup.unwrap_or(WARMUP),
@@ -315,7 +333,7 @@ mod tests {
     #[test]
     fn embedded_scenarios_with_durable_queues_find_nothing_from_an_earlier_visit() {
         let loads = embedded().into_iter().filter(|s| !has(s, "churn"));
-        for scenario in loads.filter(|s| has(s, "persistent") || has(s, "--quorum-queue")) {
+        for scenario in loads.filter(Scenario::is_durable) {
             let named = scenario.flags.iter().any(|word| word.contains("{visit}"));
             assert!(
                 named,
@@ -330,8 +348,8 @@ mod tests {
         for scenario in embedded() {
             let consumers = scenario.flags.iter().position(|word| word == "--consumers");
             if consumers.is_some_and(|i| scenario.flags[i + 1] == "0") {
-                let named = has(&scenario, "--queue") || has(&scenario, "--queue-pattern");
-                assert!(named, "{}", scenario.name);
+                let named = ["--queue", "--queue-pattern", "--streams"].map(|word| has(&scenario, word));
+                assert!(named.contains(&true), "{}", scenario.name);
             }
         }
     }
@@ -344,16 +362,39 @@ mod tests {
                 "--uri",
                 "--json",
                 "--delete-queues",
+                "--uris",
+                "--delete-streams",
                 "--interval",
                 "--id",
             ] {
                 let bounded = ours == "--time" && has(&scenario, "phases");
                 assert!(bounded || !has(&scenario, ours), "{}: {ours}", scenario.name);
             }
-            let ends = ["phases", "import", "--count"]
+            let ends = ["phases", "import", "--count", "--cmessages"]
                 .iter()
                 .any(|word| has(&scenario, word));
             assert_eq!(scenario.ends_itself, ends, "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn embedded_scenarios_that_read_what_was_there_before_have_it_filled_into_the_same_stream() {
+        let stream = |words: &[String]| {
+            let at = words.iter().position(|word| word == "--streams");
+            at.map(|at| words[at + 1].clone())
+        };
+        let readers: Vec<Scenario> = embedded().into_iter().filter(|s| has(s, "first")).collect();
+        assert!(!readers.is_empty());
+        for scenario in readers {
+            assert!(stream(&scenario.fill).is_some(), "{}", scenario.name);
+            assert_eq!(
+                stream(&scenario.fill),
+                stream(&scenario.flags),
+                "{}",
+                scenario.name
+            );
+            let bounded = scenario.fill.iter().any(|word| word == "--pmessages");
+            assert!(bounded && scenario.fill_seconds > 0.0, "{}", scenario.name);
         }
     }
 
@@ -364,6 +405,9 @@ mod tests {
         assert!(said("flags=\"-x 'open\"").contains("never closed"));
         assert!(said("flags=''\nseconds=0").contains("seconds"));
         assert!(said("flags=''\nrounds=0").contains("rounds"));
+        assert!(said("flags='stream-perf'\nfill='-x 1'").contains("must both begin with stream-perf"));
+        assert!(said("flags='-x 1'\nfill='stream-perf'").contains("must both begin with stream-perf"));
+        assert!(said("flags=''\nfill-seconds=-1").contains("fill-seconds"));
         assert!(said("flags=''\nspeed=3").contains("speed"));
         assert!(said("flags=''\n[[scenario]]\nname='A'\ntitle='t'\nflags=''").contains("two scenarios"));
         assert!(read("").unwrap_err().contains("[[scenario]]"));

@@ -38,7 +38,7 @@ pub fn visits(scenarios: &[Scenario], targets: usize, rounds: u32) -> Vec<Visit>
     visits
 }
 
-/// The visits that have no result yet; those that failed are tried again.
+/// The visits that have no result yet; those that failed or were skipped are tried again.
 pub fn remaining(visits: &[Visit], results: &Results) -> Vec<Visit> {
     let done = |visit: &Visit| {
         let runs = results
@@ -54,7 +54,7 @@ pub fn remaining(visits: &[Visit], results: &Results) -> Vec<Visit> {
 
 /// What one visit of a scenario is expected to take.
 pub fn duration(scenario: &Scenario) -> Duration {
-    Duration::from_secs_f64(scenario.load_seconds()) + VISIT_OVERHEAD
+    Duration::from_secs_f64(scenario.fill_seconds + scenario.load_seconds()) + VISIT_OVERHEAD
 }
 
 /// What visits are expected to take together.
@@ -133,6 +133,7 @@ mod tests {
                 name: scenarios[0].name.clone(),
                 title: String::new(),
                 group: String::new(),
+                fill: Vec::new(),
                 flags: Vec::new(),
                 plot: None,
                 point: None,

@@ -206,6 +206,7 @@ pub mod tests {
                 name: "T1".to_owned(),
                 title: "one to one".to_owned(),
                 group: "COST".to_owned(),
+                fill: Vec::new(),
                 flags: vec!["-x".to_owned()],
                 plot: None,
                 point: None,

@@ -1,7 +1,7 @@
 //! Tables for the terminal: what was found, and which scenarios there are.
 
 use crate::report::verdict;
-use crate::results::{Outcome, Results, Run, ScenarioResult};
+use crate::results::{Results, Run, ScenarioResult};
 use crate::scenario::{Level, Scenario};
 use crate::schedule;
 use crate::statistics::Ratio;
@@ -100,16 +100,16 @@ fn with_interval(ratio: Ratio) -> String {
     )
 }
 
-/// A line for each reason that visits failed for.
+/// A line for each reason that visits failed or were skipped for.
 fn failures(results: &Results) -> String {
     let mut lines: Vec<(String, u32)> = Vec::new();
     for scenario in &results.scenarios {
         for run in &scenario.runs {
-            let Outcome::Failed { reason } = &run.outcome else {
+            let Some((trouble, reason)) = run.outcome.trouble() else {
                 continue;
             };
             let target = results.targets.get(run.target).map_or(NONE, |t| t.name.as_str());
-            let line = format!("{}, {target}: {reason}", scenario.name);
+            let line = format!("{trouble}: {}, {target}: {reason}", scenario.name);
             match lines.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, times)) => *times += 1,
                 None => lines.push((line, 1)),
@@ -123,7 +123,7 @@ fn failures(results: &Results) -> String {
         } else {
             String::new()
         };
-        text.push_str(&format!("failed: {line}{often}\n"));
+        text.push_str(&format!("{line}{often}\n"));
     }
     text
 }

@@ -8,6 +8,13 @@ use std::time::Duration;
 /// A broker on the same machine or the same wire answers in milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The schemes of AMQP, and their ports.
+const AMQP: [(&str, u16); 2] = [("amqp", 5672), ("amqps", 5671)];
+/// The same of the stream protocol.
+const STREAM: [(&str, u16); 2] = [("rabbitmq-stream", 5552), ("rabbitmq-stream+tls", 5551)];
+/// So much lower than AMQP's is the stream protocol's port expected.
+const BELOW_AMQP: u16 = 120;
+
 /// `NAME=URI[,pid=PID]`, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetSpec {
@@ -17,6 +24,8 @@ pub struct TargetSpec {
     pub pid: PidSpec,
     /// The node of a cluster on which queues are declared, if it is not the one that loads connect to; with the password.
     pub declare: Option<String>,
+    /// Where it speaks the stream protocol, if it is not expected beside AMQP; with the password.
+    pub stream: Option<String>,
     /// Where its management API is, if it is not expected beside AMQP; with the password.
     pub http: Option<String>,
     pub host: String,
@@ -34,7 +43,7 @@ pub enum PidSpec {
 }
 
 impl TargetSpec {
-    /// Reads `NAME=URI[,declare=URI][,http=URI][,pid=PID|,pid=COMMAND]`; a command may have commas in it.
+    /// Reads `NAME=URI[,declare=URI][,stream=URI][,http=URI][,pid=PID|,pid=COMMAND]`; a command may have commas in it.
     ///
     /// # Errors
     /// A sentence that says what is wrong and how it is written right.
@@ -47,27 +56,38 @@ impl TargetSpec {
         if name.is_empty() || name.contains("://") {
             return Err(format!("{text:?} has no name: {form}"));
         }
-        let (uri, pid) = match rest.split_once(",pid=") {
+        let (mut uri, pid) = match rest.split_once(",pid=") {
             None => (rest, PidSpec::Listener),
             Some((uri, pid)) => (uri, PidSpec::parse(pid)?),
         };
-        let (uri, http) = match uri.split_once(",http=") {
-            None => (uri, None),
-            Some((uri, http)) => (uri, Some(http.to_owned())),
-        };
-        let (uri, declare) = match uri.split_once(",declare=") {
-            None => (uri, None),
-            Some((uri, declare)) => (uri, Some(declare.to_owned())),
+        let (mut declare, mut stream, mut http) = (None, None, None);
+        while let Some((before, key, value)) = last_key(uri) {
+            let place = match key {
+                "declare" => &mut declare,
+                "stream" => &mut stream,
+                _ => &mut http,
+            };
+            if place.replace(value.to_owned()).is_some() {
+                return Err(format!("{name} has {key}= twice; {form}"));
+            }
+            uri = before;
+        }
+        let place = |uri: &str, schemes| {
+            address(uri, schemes).map_err(|e| format!("{}: {e}; {form}", without_password(uri)))
         };
         if let Some(declare) = &declare {
-            address(declare).map_err(|e| format!("{}: {e}; {form}", without_password(declare)))?;
+            place(declare, &AMQP)?;
         }
-        let (host, port) = address(uri).map_err(|e| format!("{}: {e}; {form}", without_password(uri)))?;
+        if let Some(stream) = &stream {
+            place(stream, &STREAM)?;
+        }
+        let (host, port) = place(uri, &AMQP)?;
         Ok(Self {
             name: name.to_owned(),
             uri: uri.to_owned(),
             pid,
             declare,
+            stream,
             http,
             host,
             port,
@@ -88,6 +108,7 @@ impl TargetSpec {
         let uris = [
             Some(self.uri.as_str()),
             self.declare.as_deref(),
+            self.stream.as_deref(),
             self.http.as_deref(),
         ];
         uris.into_iter().flatten().filter_map(password)
@@ -104,24 +125,52 @@ impl TargetSpec {
     /// # Errors
     /// A line that names the target and says what to do.
     pub fn reach(&self) -> Result<(), String> {
-        let place = format!("{}:{}", self.host, self.port);
-        let refused = |why: String| {
+        connect(&self.host, self.port).map_err(|why| {
             format!(
-                "target {} is not reachable at {place} ({why}); start it, or correct its URI",
-                self.name
+                "target {} is not reachable at {}:{} ({why}); start it, or correct its URI",
+                self.name, self.host, self.port
             )
-        };
-        let addresses = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|e| refused(e.to_string()))?;
-        let mut last = "the name has no address".to_owned();
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-                Ok(_) => return Ok(()),
-                Err(e) => last = e.to_string(),
-            }
+        })
+    }
+
+    /// Whether somebody accepts connections of the stream protocol.
+    ///
+    /// # Errors
+    /// A line that says where it was expected and what to do.
+    pub fn reach_streams(&self) -> Result<(), String> {
+        let (host, port) = address(&self.stream_uri(), &STREAM)?;
+        connect(&host, port).map_err(|why| {
+            format!(
+                "nobody listens for the stream protocol at {host}:{port} ({why}); switch it on, or add ,stream=URI to the target"
+            )
+        })
+    }
+
+    /// Where the stream protocol is spoken, with the password: as it was given, or with AMQP's login on the port that is 120
+    /// lower, as 5552 is than 5672 and 5551 than 5671.
+    pub fn stream_uri(&self) -> String {
+        if let Some(given) = &self.stream {
+            return given.clone();
         }
-        Err(refused(last))
+        let (scheme, rest) = self.uri.split_once("://").unwrap_or_default();
+        let scheme = if scheme == "amqps" {
+            "rabbitmq-stream+tls"
+        } else {
+            "rabbitmq-stream"
+        };
+        let rest = rest.split('?').next().unwrap_or_default();
+        let (authority, vhost) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let login = authority
+            .rfind('@')
+            .and_then(|at| authority.get(..=at))
+            .unwrap_or_default();
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        let port = self.port.saturating_sub(BELOW_AMQP);
+        format!("{scheme}://{login}{host}:{port}{vhost}")
     }
 
     /// The broker's process, or those of all nodes; none if it runs on another machine and nothing was said about it.
@@ -169,19 +218,41 @@ fn pids_from(command: &str) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Host and port of an AMQP URI.
-fn address(uri: &str) -> Result<(String, u16), String> {
+/// `,KEY=URI` at the end of a text, and what stands before it.
+fn last_key(text: &str) -> Option<(&str, &'static str, &str)> {
+    let found = ["declare", "stream", "http"]
+        .into_iter()
+        .filter_map(|key| Some((text.rfind(&format!(",{key}="))?, key)));
+    let (at, key) = found.max()?;
+    let value = text.get(at + key.len() + 2..)?;
+    Some((text.get(..at)?, key, value))
+}
+
+/// Sees whether somebody accepts connections; else answers why not.
+fn connect(host: &str, port: u16) -> Result<(), String> {
+    let addresses = (host, port).to_socket_addrs().map_err(|e| e.to_string())?;
+    let mut last = "the name has no address".to_owned();
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(_) => return Ok(()),
+            Err(e) => last = e.to_string(),
+        }
+    }
+    Err(last)
+}
+
+/// Host and port of a URI of one of two schemes, each with its usual port.
+fn address(uri: &str, schemes: &[(&str, u16); 2]) -> Result<(String, u16), String> {
     let (scheme, rest) = uri.split_once("://").ok_or("this is not a URI")?;
-    let default_port = match scheme {
-        "amqp" => 5672,
-        "amqps" => 5671,
-        _ => return Err(format!("{scheme} is neither amqp nor amqps")),
+    let Some((_, default_port)) = schemes.iter().find(|(name, _)| *name == scheme) else {
+        let [(plain, _), (over_tls, _)] = schemes;
+        return Err(format!("{scheme} is neither {plain} nor {over_tls}"));
     };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
     let (host, port) = split_port(place);
     let port = match port {
-        None => default_port,
+        None => *default_port,
         Some(text) => text.parse().map_err(|_| format!("{text:?} is not a port"))?,
     };
     let host = if host.is_empty() { "localhost" } else { host };
@@ -261,6 +332,8 @@ mod tests {
             "x=amqp://a:b,pid=",
             "x=amqp://a:port",
             "=amqp://a",
+            "x=amqp://a,stream=amqp://a",
+            "x=amqp://a,http=http://b,http=http://b",
         ] {
             let said = TargetSpec::parse(wrong).unwrap_err();
             assert!(!said.is_empty(), "{wrong}");
@@ -294,6 +367,47 @@ mod tests {
         let said = target.reach().unwrap_err();
         assert!(
             said.contains("target x is not reachable") && said.contains("start it"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn the_stream_protocol_is_expected_beside_amqp_unless_it_is_given() {
+        let uri = |text: &str| TargetSpec::parse(text).unwrap().stream_uri();
+        assert_eq!(uri("x=amqp://h"), "rabbitmq-stream://h:5552");
+        assert_eq!(
+            uri("x=amqps://u:p%40q@[::1]/v%2F?heartbeat=3"),
+            "rabbitmq-stream+tls://u:p%40q@[::1]:5551/v%2F"
+        );
+        assert_eq!(
+            uri("x=amqp://u:p@h:5673/,pid=echo 1"),
+            "rabbitmq-stream://u:p@h:5553/"
+        );
+        let given = "x=amqp://h,http=http://h:1,stream=rabbitmq-stream://a:secret@h:9,declare=amqp://i,pid=7";
+        let target = TargetSpec::parse(given).unwrap();
+        assert_eq!(target.stream_uri(), "rabbitmq-stream://a:secret@h:9");
+        assert_eq!(
+            (
+                target.uri.as_str(),
+                target.http.as_deref(),
+                target.declare.as_deref()
+            ),
+            ("amqp://h", Some("http://h:1"), Some("amqp://i"))
+        );
+        assert!(target.has_secret() && target.hide_secret("a:secret@h") == "a:***@h");
+    }
+
+    #[test]
+    fn who_does_not_listen_for_streams_is_told_where_it_was_looked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let target = format!("x=amqp://127.0.0.1:1,stream=rabbitmq-stream://127.0.0.1:{port}");
+        let target = TargetSpec::parse(&target).unwrap();
+        assert_eq!(target.reach_streams(), Ok(()));
+        drop(listener);
+        let said = target.reach_streams().unwrap_err();
+        assert!(
+            said.contains(&format!("127.0.0.1:{port}")) && said.contains("add ,stream=URI"),
             "{said}"
         );
     }

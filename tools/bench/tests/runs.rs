@@ -18,6 +18,7 @@ json=; uri=; last=
 for a in "$@"; do
   [ "$last" = --json ] && json=$a
   [ "$last" = --uri ] && uri=$a
+  [ "$last" = --uris ] && uri=$a
   last=$a
 done
 if [ -e "$folder/broken" ] && grep -qF "${uri##*:}" "$folder/broken"; then
@@ -200,4 +201,52 @@ fn results_are_not_written_over_and_can_be_shown_again() {
     let line = format!("--show {} --output {}", world.output().display(), again.display());
     assert_eq!(world.bench(&line), ExitCode::SUCCESS);
     assert!(exists(&again, "report.html") && !exists(&again, "results.json"));
+}
+
+#[test]
+fn a_scenario_of_streams_fills_its_stream_first_and_is_skipped_where_nobody_listens_for_them() {
+    let world = World::new();
+    let streams = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ports = [&streams, &gone].map(|listener| listener.local_addr().unwrap().port());
+    drop(gone);
+    let (a, b, out) = (world.port(0), world.port(1), world.output());
+    let line = format!(
+        "--target a=amqp://127.0.0.1:{a},stream=rabbitmq-stream://127.0.0.1:{} \
+         --target b=amqp://127.0.0.1:{b},stream=rabbitmq-stream://127.0.0.1:{} \
+         --output {} --scenarios X-STREAM-READERS@10 --rounds 1",
+        ports[0],
+        ports[1],
+        out.display()
+    );
+    assert_eq!(world.bench(&line), ExitCode::SUCCESS);
+    let runs = &world.results().scenarios[0].runs;
+    assert_eq!((&runs[0].outcome, runs[0].published), (&Outcome::Ok, 4_000));
+    let Outcome::Skipped { reason } = &runs[1].outcome else {
+        panic!("{:?}", runs[1]);
+    };
+    assert!(
+        reason.contains(&ports[1].to_string()) && reason.contains("stream=URI"),
+        "{reason}"
+    );
+    let report = fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(
+        report.contains("skipped: nobody listens for the stream protocol"),
+        "{report}"
+    );
+    assert!(!exists(&out, "failures.log"));
+    // Two greetings, what is filled, and the load, which goes to the same stream and takes it away.
+    let calls = world.calls();
+    assert_eq!(calls.len(), 4);
+    let stream = |call: &str| {
+        let mut words = call.split(' ').skip_while(|word| *word != "--streams");
+        words.nth(1).map(str::to_owned)
+    };
+    assert!(
+        calls[2].starts_with("stream-perf ") && calls[2].contains("--pmessages"),
+        "{}",
+        calls[2]
+    );
+    assert!(!calls[2].contains("--delete-streams") && calls[3].ends_with("--delete-streams"));
+    assert_eq!(stream(&calls[2]), stream(&calls[3]));
 }

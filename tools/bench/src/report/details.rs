@@ -4,7 +4,7 @@ use super::figure::{self, Spread, spread_of};
 use super::percentiles::operations;
 use super::table::{Cell, Row, Table};
 use super::words;
-use crate::results::{Latency, Operation, Outcome, Phase, Results, Run, ScenarioResult};
+use crate::results::{Latency, Operation, Phase, Results, Run, ScenarioResult};
 use crate::statistics;
 use charts::shown;
 
@@ -196,12 +196,12 @@ fn phase_names(scenario: &ScenarioResult) -> Vec<&str> {
     names
 }
 
-/// The visits that failed, one row each.
+/// The visits that failed or were skipped, one row each.
 pub fn failures(results: &Results) -> Option<Table> {
     let mut table = with_head(&["Scenario", "Target", "Round", "Reason"], 4);
     for scenario in &results.scenarios {
         for run in &scenario.runs {
-            let Outcome::Failed { reason } = &run.outcome else {
+            let Some((trouble, reason)) = run.outcome.trouble() else {
                 continue;
             };
             let name = results.targets.get(run.target).map_or(shown::NONE, |t| &t.name);
@@ -212,7 +212,7 @@ pub fn failures(results: &Results) -> Option<Table> {
                     Cell::text(&scenario.name),
                     Cell::text(name),
                     Cell::text((run.round + 1).to_string()),
-                    Cell::text(reason),
+                    Cell::text(format!("{trouble}: {reason}")),
                 ],
             });
         }

@@ -10,6 +10,7 @@ use super::sweep::Sweep;
 use super::table::{self, Table};
 use crate::flags;
 use crate::results::{PlotKind, Results, ScenarioResult};
+use crate::scenario::STREAM_PERF;
 use charts::drawing::Drawing;
 use std::collections::BTreeSet;
 
@@ -49,7 +50,7 @@ impl Document {
         let groups = grouped(results);
         let mut sections = vec![summary_section(results, &groups)];
         sections.extend(details::failures(results).map(|table| Section {
-            title: "Visits that failed".to_owned(),
+            title: "Visits without figures".to_owned(),
             blocks: vec![Block::Table(table)],
         }));
         sections.extend(
@@ -240,20 +241,34 @@ fn method_section(results: &Results) -> Section {
 }
 
 fn command_section(results: &Results) -> Section {
-    let commands = results
-        .scenarios
-        .iter()
-        .map(|s| (s.name.clone(), format!("leveret perf {}", s.flags.join(" "))))
-        .collect();
+    let mut commands = Vec::new();
+    for scenario in &results.scenarios {
+        let loads = [&scenario.fill, &scenario.flags];
+        for words in loads.into_iter().filter(|words| !words.is_empty()) {
+            commands.push((scenario.name.clone(), load(words)));
+        }
+    }
     Section {
         title: "How to run it again".to_owned(),
         blocks: vec![
             Block::Text("All of it (insert the passwords; add --all or --smoke if it was used):".to_owned()),
             Block::Commands(vec![(String::new(), rerun(results))]),
-            Block::Text("A single scenario; add --uri, and --json FILE for all its figures:".to_owned()),
+            Block::Text(
+                "A single scenario; add --uri (--uris for stream-perf), and --json FILE for all its figures:"
+                    .to_owned(),
+            ),
             Block::Commands(commands),
         ],
     }
+}
+
+/// A load as a command line; its words are quoted already.
+fn load(words: &[String]) -> String {
+    let program = match words.first() {
+        Some(first) if first == STREAM_PERF => "leveret",
+        _ => "leveret perf",
+    };
+    format!("{program} {}", words.join(" "))
 }
 
 fn rerun(results: &Results) -> String {
@@ -295,6 +310,12 @@ mod tests {
             text.contains("leveret perf churn --background '--rate 1'\n"),
             "{text}"
         );
+        results.scenarios[0].fill = ["stream-perf", "--consumers", "0"].map(str::to_owned).to_vec();
+        results.scenarios[0].flags = ["stream-perf", "--producers", "0"].map(str::to_owned).to_vec();
+        let text = super::super::markdown(&results);
+        let fill = text.find("leveret stream-perf --consumers 0\n");
+        let load = text.find("leveret stream-perf --producers 0\n");
+        assert!(fill.is_some() && fill < load, "{text}");
         let line = rerun(&results);
         assert!(
             line.starts_with("leveret bench --target 'leveret=amqp://guest:***@"),

@@ -1,6 +1,6 @@
 //! The figures that tables show and ratios are taken of, and why one may be missing.
 
-use crate::results::{Latency, Outcome, Results, Run, ScenarioResult};
+use crate::results::{Latency, Results, Run, ScenarioResult};
 use charts::shown;
 
 /// A figure of a visit.
@@ -235,10 +235,8 @@ pub fn no_visit(scenario: &ScenarioResult, target: usize) -> Option<String> {
     }
     let mut reason = None;
     for run in runs {
-        match &run.outcome {
-            Outcome::Ok => return None,
-            Outcome::Failed { reason: why } => reason = Some(format!("failed: {why}")),
-        }
+        let (trouble, why) = run.outcome.trouble()?;
+        reason = Some(format!("{trouble}: {why}"));
     }
     reason
 }
@@ -267,6 +265,11 @@ mod tests {
         failed.runs = vec![Run::failed(1, 0, "refused")];
         assert_eq!(CPU.why_missing(&results, &failed, 1), "failed: refused");
         assert_eq!(CPU.why_missing(&results, &failed, 0), "not run");
+        failed.runs = vec![Run::skipped(1, 0, "it has no streams")];
+        assert_eq!(
+            CPU.why_missing(&results, &failed, 1),
+            "skipped: it has no streams"
+        );
     }
 
     #[test]

@@ -245,7 +245,7 @@ mod tests {
             );
         }
         assert!(page.contains("refused: the broker is gone"));
-        assert!(page.contains("id=\"visits-that-failed\""));
+        assert!(page.contains("id=\"visits-without-figures\""));
     }
 
     #[test]

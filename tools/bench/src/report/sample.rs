@@ -124,6 +124,7 @@ fn scenario(
         name: name.to_owned(),
         title: title.to_owned(),
         group: group.to_owned(),
+        fill: Vec::new(),
         flags: ["--producers", "1", "--size", "1000"].map(str::to_owned).to_vec(),
         plot: Some(plot),
         point: None,

@@ -2,7 +2,7 @@
 
 use super::figure::{self, Figure, P50, P99, Spread};
 use super::words;
-use crate::results::{Outcome, PlotKind, Point, Results, Run, ScenarioResult};
+use crate::results::{PlotKind, Point, Results, Run, ScenarioResult};
 use charts::axis::{Axis, Quantity};
 use charts::drawing::{Content, Drawing, slug};
 use charts::panel::{Dot, Line, Missing, Panel, Stroke};
@@ -238,12 +238,12 @@ impl<'a> Sweep<'a> {
         for (scenario, point) in points {
             let failed = scenario.runs.iter().filter(|r| r.target == target);
             for run in failed {
-                if let Outcome::Failed { reason } = &run.outcome {
+                if let Some((trouble, reason)) = run.outcome.trouble() {
                     missing.push(Missing {
                         target,
                         x: point.x,
                         tip: format!(
-                            "{name}, {}, round {}: failed: {reason}",
+                            "{name}, {}, round {}: {trouble}: {reason}",
                             scenario.name,
                             run.round + 1
                         ),
