@@ -160,6 +160,9 @@ pub struct ClusterArgs {
     /// AMQP port of the first node.
     #[arg(long, value_name = "PORT", default_value_t = 5672)]
     pub amqp_port: u16,
+    /// Port of the first node for the stream protocol.
+    #[arg(long, value_name = "PORT", default_value_t = 5552)]
+    pub stream_port: u16,
     /// Port of the first node's web UI and HTTP API.
     #[arg(long, value_name = "PORT", default_value_t = 15672)]
     pub http_port: u16,

@@ -33,6 +33,7 @@ struct Node {
     /// Has its configuration, its log and its data.
     folder: PathBuf,
     amqp: u16,
+    stream: u16,
     http: u16,
     metrics: u16,
     links: u16,
@@ -117,14 +118,14 @@ impl Node {
         self.folder.join("console.log")
     }
 
-    fn ports(&self) -> [u16; 4] {
-        [self.amqp, self.http, self.metrics, self.links]
+    fn ports(&self) -> [u16; 5] {
+        [self.amqp, self.stream, self.http, self.metrics, self.links]
     }
 
     fn whereabouts(&self) -> String {
         format!(
-            "{}  amqp://guest@localhost:{}  http://localhost:{}/",
-            self.name, self.amqp, self.http
+            "{}  amqp://guest@localhost:{}  rabbitmq-stream://guest@localhost:{}  http://localhost:{}/",
+            self.name, self.amqp, self.stream, self.http
         )
     }
 }
@@ -141,6 +142,7 @@ fn nodes(args: &ClusterArgs) -> io::Result<Vec<Node>> {
             name: format!("n{}@localhost", at + 1),
             folder: data_dir.join(format!("n{}", at + 1)),
             amqp: port(args.amqp_port, at)?,
+            stream: port(args.stream_port, at)?,
             http: port(args.http_port, at)?,
             metrics: port(args.metrics_port, at)?,
             links: port(args.cluster_port, at)?,
@@ -154,8 +156,8 @@ fn nodes(args: &ClusterArgs) -> io::Result<Vec<Node>> {
 fn is_free(port: u16) -> io::Result<()> {
     let taken = |error| {
         io::Error::other(format!(
-            "port {port} can't be listened on ({error}): is a broker running? Other ports: --amqp-port, --http-port, \
-             --metrics-port and --cluster-port name the first of each kind"
+            "port {port} can't be listened on ({error}): is a broker running? Other ports: --amqp-port, --stream-port, \
+             --http-port, --metrics-port and --cluster-port name the first of each kind"
         ))
     };
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -199,6 +201,7 @@ fn configuration(node: &Node, nodes: &[Node], secret: &str) -> String {
         format!("nodename = {}", node.name),
         format!("data_dir = {}", node.folder.join("data").display()),
         format!("listeners.tcp.default = 127.0.0.1:{}", node.amqp),
+        format!("stream.listeners.tcp.default = 127.0.0.1:{}", node.stream),
         format!("management.tcp.ip = {}", Ipv4Addr::LOCALHOST),
         format!("management.tcp.port = {}", node.http),
         format!("prometheus.tcp.ip = {}", Ipv4Addr::LOCALHOST),
@@ -311,6 +314,7 @@ mod tests {
             nodes,
             data_dir: "/d".into(),
             amqp_port: 5672,
+            stream_port: 5552,
             http_port: 15672,
             metrics_port: 15692,
             cluster_port: 25672,
@@ -326,6 +330,7 @@ mod tests {
             "nodename = n2@localhost",
             "data_dir = /d/n2/data",
             "listeners.tcp.default = 127.0.0.1:5673",
+            "stream.listeners.tcp.default = 127.0.0.1:5553",
             "management.tcp.port = 15673",
             "prometheus.tcp.port = 15693",
             "cluster.listeners.tcp.default = 127.0.0.1:25673",
@@ -335,6 +340,14 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
         }
+        let printed = nodes[1].whereabouts();
+        for port in [":5673 ", ":5553 ", ":15673/"] {
+            assert!(printed.contains(port), "{port} is missing: {printed}");
+        }
+        let mut ports: Vec<u16> = nodes.iter().flat_map(Node::ports).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 3 * 5, "no port is used twice: {ports:?}");
     }
 
     #[test]
