@@ -112,10 +112,11 @@ def messages_of(chunk: bytes) -> tuple[int, list[bytes]]:
 
 
 class StreamLink(Wire):
-    """A logged-in connection to `/`."""
+    """A logged-in connection to `/`. A load balancer in front of it would begin with `introduction`."""
 
-    def __init__(self, port: int, timeout: float = 30.0):
+    def __init__(self, port: int, timeout: float = 30.0, introduction: bytes = b""):
         super().__init__(timeout=timeout, where=("127.0.0.1", port))
+        self.send_bytes(introduction)
         self.correlation = 0
         self.unasked: deque[tuple[int, bytes]] = deque()
         self.call(0x11, entries_of({"product": "crash"}))

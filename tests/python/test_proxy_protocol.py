@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.stream_link import Closed, Code, StreamLink
 from test_process import at, broker, pytestmark  # noqa: F401 - a fixture and a mark
 from test_tls import said
 
@@ -71,3 +72,33 @@ def test_others_than_the_trusted_speak_for_themselves(broker):  # noqa: F811
     with at(one) as wire:
         wire.open()
         said(one, "accepting AMQP connection 127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_streams", "name"),
+    [
+        ({"stream.proxy_protocol": "true"}, v2(("192.0.2.1", 56324), ("192.0.2.9", 5552)), "192.0.2.1:56324 -> 192.0.2.9:5552"),
+        ({"proxy_protocol": "true"}, b"", "127.0.0.1:"),
+    ],
+    ids=["streams", "AMQP"],
+)
+def test_stream_clients_come_through_load_balancers_if_their_own_key_says_so(broker, settings, of_streams, name):  # noqa: F811
+    one = broker({"loopback_users": "none"} | settings).start()
+    with StreamLink(one.stream_port, introduction=of_streams):
+        said(one, f"accepting stream connection {name}")
+    of_amqp = b"" if of_streams else b"PROXY UNKNOWN\r\n"
+    with introduced(one, of_amqp) as wire:
+        wire.open()
+
+
+def test_without_a_good_header_no_stream_client_comes_in(broker):  # noqa: F811
+    one = broker({"stream.proxy_protocol": "true"}).start()
+    with pytest.raises(Closed):
+        StreamLink(one.stream_port)
+    said(one, "could not be served: PROXY protocol: ")
+
+
+def test_who_may_come_from_this_machine_only_reads_no_stream_through_a_proxy(broker):  # noqa: F811
+    one = broker({"stream.proxy_protocol": "true"}).start()
+    with pytest.raises(Code):
+        StreamLink(one.stream_port, introduction=b"PROXY TCP4 192.0.2.1 192.0.2.9 56324 5552\r\n")

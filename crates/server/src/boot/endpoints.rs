@@ -79,13 +79,7 @@ impl Endpoints {
         let local = local.map(|path| Endpoint::local(amqp::PROTOCOL, path.clone(), config.local_mode));
         let behind_plain = config.listeners.len();
         all.splice(behind_plain..behind_plain, local);
-        if config.proxy_protocol {
-            let proxies = Arc::new(config.proxies.clone());
-            for endpoint in &mut all {
-                endpoint.proxies = Some(Arc::clone(&proxies));
-            }
-        }
-        self.all.extend(all);
+        self.add_clients(config, config.proxy_protocol, all);
         Ok(())
     }
 
@@ -93,8 +87,19 @@ impl Endpoints {
     fn add_stream(&mut self, config: &Config, any: IpAddr) -> Result<(), StartError> {
         let listeners = (&config.stream.listeners, &config.stream.tls_listeners);
         let all = self.of_clients(stream::PROTOCOL, listeners, config, any)?;
-        self.all.extend(all);
+        self.add_clients(config, config.stream.proxy_protocol, all);
         Ok(())
+    }
+
+    /// Listeners for clients, who all come through the load balancers of the configuration or not.
+    fn add_clients(&mut self, config: &Config, through_proxies: bool, mut all: Vec<Endpoint>) {
+        if through_proxies {
+            let proxies = Arc::new(config.proxies.clone());
+            for endpoint in &mut all {
+                endpoint.proxies = Some(Arc::clone(&proxies));
+            }
+        }
+        self.all.extend(all);
     }
 
     /// Listeners without TLS, and those with the node's certificate.
@@ -151,5 +156,27 @@ fn every_address() -> IpAddr {
     match TcpListener::bind(SocketAddr::new(any, 0)) {
         Ok(_) => any,
         Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_protocol_says_whether_its_clients_come_through_load_balancers() {
+        for (of_amqp, of_streams) in [(true, false), (false, true)] {
+            let mut config = Config {
+                proxy_protocol: of_amqp,
+                ..Config::default()
+            };
+            config.stream.proxy_protocol = of_streams;
+            let endpoints = Endpoints::read(&config).unwrap();
+            for (protocol, through) in [(amqp::PROTOCOL, of_amqp), (stream::PROTOCOL, of_streams)] {
+                let all = endpoints.of(&[protocol]);
+                assert_eq!(all.len(), 1);
+                assert!(all.iter().all(|endpoint| endpoint.proxies.is_some() == through));
+            }
+        }
     }
 }

@@ -346,6 +346,14 @@ mod tests {
                 ],
             ),
             (
+                "{rabbitmq_stream, [{tcp_listeners, [5553]}, {proxy_protocol, true}, {advertised_host, <<\"a\">>}]}",
+                &[
+                    "stream.listeners.tcp.1 = 5553",
+                    "stream.proxy_protocol = true",
+                    "stream.advertised_host = a",
+                ],
+            ),
+            (
                 "{rabbit, [{vm_memory_high_watermark, 0.6}]}",
                 &["vm_memory_high_watermark.relative = 0.6"],
             ),

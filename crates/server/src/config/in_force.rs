@@ -242,6 +242,7 @@ fn streams(sheet: &mut Sheet, config: &Config) {
         &stream.listeners,
         &stream.tls_listeners,
     );
+    sheet.put("stream.proxy_protocol", stream.proxy_protocol);
     sheet.put("stream.frame_max", stream.frame_max);
     sheet.put("stream.heartbeat", stream.heartbeat_s);
     sheet.put("stream.initial_credits", stream.initial_credits);

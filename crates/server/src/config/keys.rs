@@ -605,6 +605,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("stream.listeners.tcp.*", Sets(stream::listener)),
     ("stream.listeners.ssl", Sets(stream::no_tls_listeners)),
     ("stream.listeners.ssl.*", Sets(stream::tls_listener)),
+    ("stream.proxy_protocol", Sets(stream::proxy_protocol)),
     ("stream.frame_max", Sets(stream::frame_max)),
     ("stream.heartbeat", Sets(stream::heartbeat)),
     ("stream.initial_credits", Sets(stream::initial_credits)),

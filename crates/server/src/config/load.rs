@@ -217,9 +217,13 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
             ));
         }
     }
-    if !config.proxy_protocol && !config.proxies.trusted.is_empty() {
-        warnings
-            .push("proxy_protocol_trusted_sources has no effect without proxy_protocol = true".to_owned());
+    let through_proxies = config.proxy_protocol || config.stream.proxy_protocol;
+    if !through_proxies && !config.proxies.trusted.is_empty() {
+        warnings.push(
+            "proxy_protocol_trusted_sources has no effect without proxy_protocol = true or \
+             stream.proxy_protocol = true"
+                .to_owned(),
+        );
     }
     let none = config.listeners.is_empty() && config.tls_listeners.is_empty();
     if none && config.local_listeners.is_empty() {

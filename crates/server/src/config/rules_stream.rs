@@ -1,6 +1,6 @@
 //! The rules of the stream protocol's keys, `stream.*`.
 
-use super::rules::{Checked, bytes_between, number, only_none};
+use super::rules::{Checked, boolean, bytes_between, number, only_none};
 use super::{Config, Listener, Setting};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct StreamSettings {
     pub tls_listeners: BTreeMap<String, Listener>,
     /// Something was said of where to listen: then the node doesn't start without. The default port may be another node's.
     pub required: bool,
+    /// `stream.proxy_protocol`: clients come through load balancers that say so.
+    pub proxy_protocol: bool,
     /// `stream.frame_max`, in bytes.
     pub frame_max: u32,
     /// `stream.heartbeat`, in seconds.
@@ -41,6 +43,7 @@ impl Default for StreamSettings {
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(PORT))]),
             tls_listeners: BTreeMap::new(),
             required: false,
+            proxy_protocol: false,
             frame_max: 1_048_576,
             heartbeat_s: 60,
             initial_credits: 50_000,
@@ -96,6 +99,11 @@ pub fn tls_listener(config: &mut Config, setting: &Setting) -> Checked {
 pub fn no_tls_listeners(config: &mut Config, setting: &Setting) -> Checked {
     only_none(setting)?;
     config.stream.tls_listeners.clear();
+    Ok(())
+}
+
+pub fn proxy_protocol(config: &mut Config, setting: &Setting) -> Checked {
+    config.stream.proxy_protocol = boolean(setting)?;
     Ok(())
 }
 

@@ -247,8 +247,29 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
     ),
     (
         "rabbitmq_stream",
+        "tcp_listeners",
+        Listeners("stream.listeners.tcp"),
+    ),
+    (
+        "rabbitmq_stream",
+        "ssl_listeners",
+        Listeners("stream.listeners.ssl"),
+    ),
+    (
+        "rabbitmq_stream",
+        "proxy_protocol frame_max heartbeat initial_credits credits_required_for_unblocking advertised_host \
+         advertised_port advertised_tls_host advertised_tls_port",
+        Same("stream."),
+    ),
+    (
+        "rabbitmq_stream",
+        "tcp_listen_options",
+        Nothing("tcp_listen_options counts for all listeners of clients"),
+    ),
+    (
+        "rabbitmq_stream",
         "*",
-        Nothing("this version doesn't have streams"),
+        Nothing("this version doesn't have what this key asks of streams"),
     ),
     (
         "rabbitmq_amqp1_0",

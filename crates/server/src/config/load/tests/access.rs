@@ -69,7 +69,14 @@ fn tls_is_spoken_as_it_was_told() {
 fn load_balancers_are_trusted_by_name() {
     let said = config("proxy_protocol = true\nproxy_protocol_trusted_sources.1 = 10.0.0.0/8");
     assert!(said.proxy_protocol && !said.proxies.trust("8.8.8.8".parse().unwrap()));
+    assert!(
+        !said.stream.proxy_protocol,
+        "as in RabbitMQ, streams have a key of their own"
+    );
     assert_eq!(warnings("proxy_protocol_trusted_sources.1 = ::1").len(), 1);
+    let said = "stream.proxy_protocol = true\nproxy_protocol_trusted_sources.1 = ::1";
+    assert!(config(said).stream.proxy_protocol && !config(said).proxy_protocol);
+    assert!(warnings(said).is_empty());
     assert!(error("proxy_protocol_trusted_sources.1 = 10.0.0.0/64").contains("10.0.0.0/8"));
 }
 
