@@ -27,6 +27,7 @@ RIGHTS = {
     "anyone": (ANYONE, False),
     "management": (MANAGERS, False),
     "vhost": (MANAGERS, True),
+    "watched": (MANAGERS, True),
     "permission": (MANAGERS, True),
     "policymaker": ({"policymaker", "administrator"}, True),
     "monitor": ({"monitoring", "administrator"}, False),
@@ -68,7 +69,8 @@ def lets_in(right: str, column: str) -> bool:
     tags, needs_vhost = RIGHTS[right]
     if right == "permission":
         return tag in tags and reach == "all"
-    return tag in tags and (not needs_vhost or reach != "out" or tag == "administrator")
+    everywhere = {"administrator", "monitoring"} if right == "watched" else {"administrator"}
+    return tag in tags and (not needs_vhost or reach != "out" or tag in everywhere)
 
 
 class Matrix:

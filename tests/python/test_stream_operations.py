@@ -92,6 +92,40 @@ async def test_consumers_are_listed_with_how_far_they_have_come():
 
 
 @story
+async def test_consumers_are_among_all_consumers_and_those_of_their_queue():
+    async with Streams() as streams, Reader() as reader:
+        stream = await streams.stream()
+        await reader.subscribe(stream, properties={"colour": "red"})
+        rows = await told(lambda: [row for row in got("/consumers") if row["queue"]["name"] == stream])
+        assert len(rows) == 1
+        row = rows[0]
+        assert row["consumer_tag"].startswith("stream.subid-") and row["queue"] == {"name": stream, "vhost": "/"}
+        assert (row["ack_required"], row["exclusive"], row["prefetch_count"], row["active"], row["activity_status"]) == (False, False, 0, True, "up")
+        assert row["arguments"]["colour"] == "red"
+        details = row["channel_details"]
+        assert (details["name"], details["number"], details["user"]) == ("", 0, "guest") and {"node", "peer_host", "peer_port"} <= set(details)
+        client = of(stream, "consumers")[0]
+        assert details["connection_name"] == client["connection_details"]["name"]
+        assert row["consumer_tag"] == f"stream.subid-{client['subscription_id']}"
+        assert row in got("/consumers/%2F")
+        queue = got(f"/queues/%2F/{q(stream)}")
+        assert (queue["consumer_details"], queue["consumers"]) == ([row], 1)
+    await told(lambda: got("/consumers"), lambda rows: not [row for row in rows if row["queue"]["name"] == stream])
+
+
+@pytest.mark.leveret_only("RabbitMQ lists publishers by stream, but not consumers")
+@story
+async def test_consumers_of_one_stream_are_listed_apart():
+    async with Streams() as streams, Reader() as reader:
+        one, other = await streams.stream(), await streams.stream()
+        for stream in (one, other):
+            await reader.subscribe(stream)
+        await told(lambda: of(other, "consumers"))
+        assert [row["queue"]["name"] for row in got(f"/stream/consumers/%2F/{q(one)}")] == [one]
+        assert Api().get("/stream/consumers/%2F/py.none").status == 404
+
+
+@story
 async def test_of_a_group_one_consumer_is_active_and_the_others_wait():
     group = {"single-active-consumer": "true", "name": "group"}
     async with Streams() as streams, Reader() as one, Reader() as two:
@@ -101,6 +135,9 @@ async def test_of_a_group_one_consumer_is_active_and_the_others_wait():
         rows = await told(lambda: of(stream, "consumers"), lambda rows: len(rows) == 2 and any(row["active"] for row in rows))
         assert sorted((row["active"], row["activity_status"]) for row in rows) == [(False, "waiting"), (True, "single_active")]
         assert [row["group"] for row in rows] == [{"name": "group", "partition_index": -1}] * 2
+        queue = got(f"/queues/%2F/{q(stream)}")
+        assert sorted(row["activity_status"] for row in queue["consumer_details"]) == ["single_active", "waiting"]
+        assert not queue["single_active_consumer_tag"], "each group has one of its own"
         waiting = next(row for row in rows if not row["active"])
         assert (waiting["offset"], waiting["offset_lag"], waiting["consumed"]) == (0, 0, 0)
 

@@ -92,7 +92,7 @@ test("the page of a stream shows who publishes to it and reads it, and what they
   const [queue, connection_details] = [{ name, vhost: "/" }, { name: "10.0.0.7:4711 -> 10.0.0.1:5552", user: "guest", node: "n", peer_host: "10.0.0.7", peer_port: 4711 }];
   const consumer = { queue, connection_details, subscription_id: 3, credits: 17, consumed: 4_100, offset: 4_099, offset_lag: 901, active: false, activity_status: "waiting", properties: { name: "invoices", "single-active-consumer": "true" } };
   await tells(page, {
-    "/stream/consumers/%2F": [consumer, { ...consumer, queue: { name: `${name}.other`, vhost: "/" }, subscription_id: 4 }],
+    [`/stream/consumers/%2F/${name}`]: [consumer],
     [`/stream/publishers/%2F/${name}`]: [{ queue, connection_details, publisher_id: 5, reference: "shop-1", published: 5_000, confirmed: 4_990, errored: 2 }],
     [`/stream/%2F/${name}/tracking`]: { offsets: { invoices: 4_000 }, writers: { "shop-1": 77 } },
   });

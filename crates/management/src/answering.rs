@@ -61,6 +61,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/stream/consumers"),
     ("GET", "/stream/consumers/:vhost"),
     ("GET", "/stream/publishers"),
+    ("GET", "/stream/consumers/:vhost/:name"),
     ("GET", "/stream/publishers/:vhost"),
     ("GET", "/stream/publishers/:vhost/:name"),
     ("GET", "/stream/:vhost/:name/tracking"),

@@ -1,4 +1,4 @@
-//! `/api/consumers`.
+//! `/api/consumers`: who consumes, over AMQP and by the stream protocol.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -9,10 +9,10 @@ use crate::others::{self, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
-use crate::snapshot::Actives;
+use crate::snapshot::{Actives, Consumes};
 use crate::spread::Spread;
 use broker::QueueView;
-use broker::stats::Consumer;
+use broker::stats::{Connection, Consumer, StreamConsumer};
 use model::table::Value as Argument;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -43,16 +43,21 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         }
     }
     let consumers = call.snapshot.consumers.get_or_init(|| {
-        let connections = connections::visible(call).into_iter();
-        let channels = connections.flat_map(|connection| connection.channels());
-        channels.flat_map(|channel| channel.consumers()).collect()
+        let connections = connections::visible(call);
+        connections.iter().flat_map(on).collect()
     });
     let list = List {
-        name: &|consumer: &&Arc<Consumer>| &consumer.tag,
-        row: &|consumer| row(call, consumer),
+        name: &|consumer: &&Consumes| match consumer {
+            Consumes::Messages(consumer) => &consumer.tag,
+            Consumes::Chunks { tag, .. } => tag,
+        },
+        row: &|consumer| any_row(call, consumer),
         member: &|_, _| None,
     };
-    let id = &|consumer: &&Arc<Consumer>| [consumer.id.0, 0];
+    let id = &|consumer: &&Consumes| match consumer {
+        Consumes::Messages(consumer) => [consumer.id.0, 0],
+        Consumes::Chunks { on, consumer, .. } => [on.id, 1 + u64::from(consumer.id)],
+    };
     let words = words(call);
     let spread = Spread {
         call,
@@ -123,17 +128,43 @@ fn active_here(call: &Call<'_>) -> Vec<(u64, (u64, u64))> {
     active.collect()
 }
 
+/// The consumers of a connection, those over AMQP first.
+fn on(connection: &Arc<Connection>) -> impl Iterator<Item = Consumes> {
+    let channels = connection.channels().into_iter();
+    let messages = channels.flat_map(|channel| channel.consumers());
+    let on = connection.clone();
+    let chunks = connection.stream_consumers().into_iter();
+    let chunks = chunks.map(move |consumer| Consumes::Chunks {
+        // As in RabbitMQ.
+        tag: format!("stream.subid-{}", consumer.id),
+        on: on.clone(),
+        consumer,
+    });
+    messages.map(Consumes::Messages).chain(chunks)
+}
+
 /// The consumers of a queue whose connections are on this node, wherever the queue is.
 pub fn of_queue(call: &Call<'_>, vhost: &str, queue: &str) -> Vec<Value> {
+    rows_of(call, vhost, queue, |_| true)
+}
+
+/// Those of them that consume by the stream protocol.
+pub fn by_stream_protocol(call: &Call<'_>, vhost: &str, stream: &str) -> Vec<Value> {
+    rows_of(call, vhost, stream, |consumer| {
+        matches!(consumer, Consumes::Chunks { .. })
+    })
+}
+
+fn rows_of(call: &Call<'_>, vhost: &str, queue: &str, wanted: impl Fn(&Consumes) -> bool) -> Vec<Value> {
     let connections = call.api.broker.stats().connections().into_iter();
-    let channels = connections
-        .filter(|connection| *connection.vhost == *vhost)
-        .flat_map(|connection| connection.channels());
-    let consumers = channels.flat_map(|channel| channel.consumers());
-    consumers
-        .filter(|consumer| *consumer.queue == *queue)
-        .map(|consumer| row(call, &consumer))
-        .collect()
+    let connections = connections.filter(|connection| *connection.vhost == *vhost);
+    let consumers = connections.flat_map(|connection| on(&connection).collect::<Vec<_>>());
+    let consumers = consumers.filter(|consumer| match consumer {
+        Consumes::Messages(consumer) => *consumer.queue == *queue,
+        Consumes::Chunks { consumer, .. } => *consumer.stream == *queue,
+    });
+    let consumers = consumers.filter(wanted);
+    consumers.map(|consumer| any_row(call, &consumer)).collect()
 }
 
 /// Whether a consumer is the one that is served, where one at a time is.
@@ -155,8 +186,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
         Some(true) => (true, "single_active"),
         Some(false) => (false, "waiting"),
     };
-    let connection = &consumer.connection;
-    let mut row = json!({
+    json!({
         "consumer_tag": consumer.tag,
         "queue": {"name": &*consumer.queue, "vhost": &*consumer.vhost},
         "ack_required": !consumer.no_ack,
@@ -166,18 +196,66 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
         "activity_status": status,
         "consumer_timeout": consumer.timeout_ms,
         "arguments": table(&consumer.arguments),
-        "channel_details": {
-            "name": connections::channel_name(connection, consumer.channel),
-            "number": consumer.channel,
-            "connection_name": connection.name,
-            "node": call.api.options.node,
-            "peer_host": connection.peer_host(),
-            "peer_port": connection.peer.port(),
-            "user": &*connection.user,
-        },
+        "channel_details": channel_details(
+            call,
+            &consumer.connection,
+            &connections::channel_name(&consumer.connection, consumer.channel),
+            consumer.channel,
+        ),
+    })
+}
+
+fn any_row(call: &Call<'_>, consumer: &Consumes) -> Value {
+    match consumer {
+        Consumes::Messages(consumer) => row(call, consumer),
+        Consumes::Chunks { tag, on, consumer } => row_of_stream(call, tag, on, consumer),
+    }
+}
+
+/// As in RabbitMQ, a subscription of the stream protocol is a consumer of a channel without a name.
+fn row_of_stream(call: &Call<'_>, tag: &str, connection: &Connection, consumer: &StreamConsumer) -> Value {
+    json!({
+        "consumer_tag": tag,
+        "queue": {"name": &*consumer.stream, "vhost": &*connection.vhost},
+        "ack_required": false,
+        "exclusive": false,
+        "prefetch_count": 0,
+        "active": consumer.is_active(),
+        "activity_status": stream_activity(consumer),
+        "consumer_timeout": Value::Null,
+        "arguments": stream_properties(consumer),
+        "channel_details": channel_details(call, connection, "", 0),
+    })
+}
+
+/// Whether a consumer of the stream protocol is sent something, or waits for its turn.
+pub fn stream_activity(consumer: &StreamConsumer) -> &'static str {
+    match (&consumer.group, consumer.is_active()) {
+        (None, _) => "up",
+        (Some(_), true) => "single_active",
+        (Some(_), false) => "waiting",
+    }
+}
+
+/// What its client has said of it.
+pub fn stream_properties(consumer: &StreamConsumer) -> Map<String, Value> {
+    let properties = consumer.properties.iter();
+    let properties = properties.map(|(name, value)| (name.clone(), value.as_str().into()));
+    properties.collect()
+}
+
+fn channel_details(call: &Call<'_>, connection: &Connection, name: &str, number: u16) -> Value {
+    let mut details = json!({
+        "name": name,
+        "number": number,
+        "connection_name": connection.name,
+        "node": call.api.options.node,
+        "peer_host": connection.peer_host(),
+        "peer_port": connection.peer.port(),
+        "user": &*connection.user,
     });
     if let Some(name) = connections::given_name(connection) {
-        row["channel_details"]["user_provided_name"] = name;
+        details["user_provided_name"] = name;
     }
-    row
+    details
 }

@@ -295,7 +295,11 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let handle = call.api.broker.queues().here(queue.id);
     let consumers = handle.map(|queue| queue.consumers()).unwrap_or_default();
     let details = consumers.iter().map(|consumer| consumers::row(call, consumer));
-    map.insert("consumer_details".into(), details.collect());
+    let mut details: Vec<Value> = details.collect();
+    if queue.kind == QueueKind::Stream {
+        details.extend(consumers::by_stream_protocol(call, &queue.vhost, &queue.name));
+    }
+    map.insert("consumer_details".into(), details.into());
     for name in ["deliveries", "incoming"] {
         map.insert(name.into(), json!([]));
     }
@@ -347,7 +351,9 @@ fn add_consumers(call: &Call<'_>, row: &mut Value, home: Option<&str>) {
             ),
         ] {
             let mut details = row["consumer_details"].as_array().into_iter().flatten();
-            let found = details.find(|consumer| consumer[member] == value);
+            // Of a stream each group of consumers may have one that is active, and that one is not the queue's.
+            let is_on_channel = |consumer: &Value| consumer["channel_details"]["number"] != 0;
+            let found = details.find(|consumer| consumer[member] == value && is_on_channel(consumer));
             row[name] = found
                 .map(|consumer| consumer["consumer_tag"].clone())
                 .unwrap_or_default();

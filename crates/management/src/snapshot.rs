@@ -13,6 +13,22 @@ pub type OnConnection = (Arc<Connection>, Arc<Channel>);
 /// A consumer of the stream protocol and the connection that it is on.
 pub type ReadsStream = (Arc<Connection>, Arc<StreamConsumer>);
 
+/// Somebody who consumes.
+#[derive(Clone, Debug)]
+pub enum Consumes {
+    /// Messages, over AMQP.
+    Messages(Arc<Consumer>),
+    /// Chunks, by the stream protocol.
+    Chunks {
+        /// What it is called among all consumers.
+        tag: String,
+        /// Its connection.
+        on: Arc<Connection>,
+        /// The subscription.
+        consumer: Arc<StreamConsumer>,
+    },
+}
+
 /// A publisher of the stream protocol and the connection that it is on.
 pub type WritesStream = (Arc<Connection>, Arc<StreamPublisher>);
 
@@ -78,7 +94,7 @@ pub struct Snapshot {
     /// Their channels.
     pub channels: OnceLock<Vec<OnConnection>>,
     /// Who consumes.
-    pub consumers: OnceLock<Vec<Arc<Consumer>>>,
+    pub consumers: OnceLock<Vec<Consumes>>,
     /// Who consumes by the stream protocol.
     pub stream_consumers: OnceLock<Vec<ReadsStream>>,
     /// Who publishes by it.

@@ -4,6 +4,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::connections;
+use crate::consumers::{stream_activity, stream_properties};
 use crate::listing::List;
 use crate::others::{self, Question};
 use crate::pieces::Cut;
@@ -14,7 +15,7 @@ use crate::route::Route;
 use crate::spread::Spread;
 use broker::stats::{Connection, StreamConsumer, StreamPublisher};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -46,6 +47,11 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/stream/consumers/:vhost",
+        verbs: &[("GET", Right::VhostOrMonitor, consumers)],
+    },
+    // Ours, as RabbitMQ has it for publishers.
+    Route {
+        path: "/stream/consumers/:vhost/:name",
         verbs: &[("GET", Right::VhostOrMonitor, consumers)],
     },
     Route {
@@ -128,23 +134,11 @@ fn publishers_of_one(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn consumers(call: &Call<'_>) -> Result<Reply, Refusal> {
-    check_vhost(call)?;
-    let all = || CONSUMERS.among(&visible(call));
-    CONSUMERS.reply(call, call.snapshot.stream_consumers.get_or_init(all))
+    CONSUMERS.listed(call, &call.snapshot.stream_consumers)
 }
 
 fn publishers(call: &Call<'_>) -> Result<Reply, Refusal> {
-    check_vhost(call)?;
-    let stream = call.given("name");
-    if stream.is_some() {
-        queues::find(call)?;
-    }
-    let all = || {
-        let mut all = PUBLISHERS.among(&visible(call));
-        all.retain(|(_, publisher)| stream.is_none_or(|stream| *publisher.stream == *stream));
-        all
-    };
-    PUBLISHERS.reply(call, call.snapshot.stream_publishers.get_or_init(all))
+    PUBLISHERS.listed(call, &call.snapshot.stream_publishers)
 }
 
 /// What connections have of one kind, and how that is shown.
@@ -181,6 +175,22 @@ impl<T> Kind<T> {
         all.collect()
     }
 
+    /// Those that the asker may see, of the path's virtual host and stream if it names them. `kept` keeps them for further
+    /// pieces of the answer.
+    fn listed(&self, call: &Call<'_>, kept: &OnceLock<Vec<On<T>>>) -> Result<Reply, Refusal> {
+        check_vhost(call)?;
+        let stream = call.given("name");
+        if stream.is_some() {
+            queues::find(call)?;
+        }
+        let all = || {
+            let mut all = self.among(&visible(call));
+            all.retain(|(_, it)| stream.is_none_or(|stream| (self.stream)(it) == stream));
+            all
+        };
+        self.reply(call, kept.get_or_init(all))
+    }
+
     /// What one connection has: 256 at most.
     fn of_one(&self, call: &Call<'_>, connection: &Arc<Connection>) -> Result<Reply, Refusal> {
         let all = self.among(std::slice::from_ref(connection));
@@ -212,11 +222,6 @@ impl<T> Kind<T> {
 /// RabbitMQ's object. Its `offset` is the first one of the chunk that was sent last, and its `offset_lag` counts from there, so
 /// that one that has been sent everything may lag; here both are of the last message that was sent or passed over.
 fn consumer_row(call: &Call<'_>, connection: &Connection, consumer: &StreamConsumer) -> Value {
-    let status = match (&consumer.group, consumer.is_active()) {
-        (None, _) => "up",
-        (Some(_), true) => "single_active",
-        (Some(_), false) => "waiting",
-    };
     let consumed = consumer.consumed.get();
     let (offset, lag) = match consumer.next() {
         None => (0, 0),
@@ -230,10 +235,6 @@ fn consumer_row(call: &Call<'_>, connection: &Connection, consumer: &StreamConsu
             )
         }
     };
-    let properties = consumer.properties.iter();
-    let properties: Map<String, Value> = properties
-        .map(|(name, value)| (name.clone(), value.as_str().into()))
-        .collect();
     let mut row = json!({
         "queue": queue_of(connection, &consumer.stream),
         "connection_details": details(call, connection),
@@ -243,8 +244,8 @@ fn consumer_row(call: &Call<'_>, connection: &Connection, consumer: &StreamConsu
         "offset": offset,
         "offset_lag": lag,
         "active": consumer.is_active(),
-        "activity_status": status,
-        "properties": properties,
+        "activity_status": stream_activity(consumer),
+        "properties": stream_properties(consumer),
     });
     if let Some(group) = &consumer.group {
         // Ours, for the command line, which lists groups: without a super stream the place is −1, as in RabbitMQ's list.

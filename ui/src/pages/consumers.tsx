@@ -28,11 +28,19 @@ export const activity = (consumer: Pick<ConsumerBody, "activity_status" | "activ
 };
 export const ACKS = (consumer: ConsumerBody): string => (consumer.ack_required === false ? "automatic" : "manual");
 
+/** Consumers of the stream protocol have a connection and no channel. */
+export const isOfStreams = (consumer: ConsumerBody): boolean => consumer.channel_details?.number === 0;
+
+function Where({ consumer: { queue, channel_details: channel, ...more } }: { consumer: ConsumerBody }) {
+  if (channel?.connection_name !== undefined && isOfStreams({ channel_details: channel, ...more })) return <NameLink to={href("stream", "connections", queue?.vhost ?? "/", channel.connection_name)} name={channel.user_provided_name ?? channel.connection_name} endless />;
+  return channel?.name ? <NameLink to={href("channels", channel.name)} name={channelTitle(channel)} end={NUMBER} /> : null;
+}
+
 const COLUMNS: Column<ConsumerBody>[] = [
   { title: "Consumer tag", sort: "consumer_tag", cell: (consumer) => <span class="cut" title={consumer.consumer_tag}>{consumer.consumer_tag || "(no tag)"}</span> },
   { title: "Queue", sort: "queue.name", cell: (consumer) => consumer.queue && <NameLink to={href("queues", consumer.queue.vhost, consumer.queue.name)} name={consumer.queue.name} /> },
   { title: "Virtual host", sort: "queue.vhost", cell: (consumer) => consumer.queue && <Vhost name={consumer.queue.vhost} />, from: 4 },
-  { title: "Channel", sort: "channel_details.name", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} end={NUMBER} />, from: 2 },
+  { title: "Channel", sort: "channel_details.name", cell: (consumer) => <Where consumer={consumer} />, from: 2 },
   { title: "User", sort: "channel_details.user", cell: (consumer) => consumer.channel_details?.user, from: 3 },
   { title: "State", sort: "activity_status", cell: activity, from: 2 },
   { title: "Ack mode", sort: "ack_required", cell: ACKS, from: 4 },
@@ -47,7 +55,7 @@ export function Consumers() {
   return (
     <>
       <Head title="Consumers" />
-      <Listing path={inVhost("consumers")} what="consumers" columns={COLUMNS} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} />
+      <Listing path={inVhost("consumers")} what="consumers" columns={COLUMNS} id={(consumer) => `${consumer.channel_details?.name || consumer.channel_details?.connection_name}/${consumer.consumer_tag}`} />
     </>
   );
 }

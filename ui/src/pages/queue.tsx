@@ -16,7 +16,7 @@ import { Availability } from "./availability";
 import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
 import { NUMBER, channelTitle } from "./channels";
-import { ACKS, activity, type ConsumerBody } from "./consumers";
+import { ACKS, activity, isOfStreams, type ConsumerBody } from "./consumers";
 import { Conversion } from "./conversion";
 import { Losses } from "./losses";
 import { Members } from "./members";
@@ -83,7 +83,8 @@ export function Queue({ host, name }: { host: string; name: string }) {
     answer.reload();
     return done;
   };
-  const consumers = queue.consumer_details ?? [];
+  // Those of the stream protocol have a list of their own, which says more.
+  const consumers = (queue.consumer_details ?? []).filter((consumer) => !isOfStreams(consumer));
   return (
     <>
       <Head kind={isStream ? "Stream" : "Queue"} title={name}>

@@ -73,10 +73,9 @@ export function StreamContents({ stream }: { stream: StreamBody }) {
 }
 
 export function StreamPanels({ host, name }: { host: string; name: string }) {
-  const isHere = (consumer: StreamConsumerBody) => consumer.queue?.name === name;
   return (
     <>
-      <Clients<StreamConsumerBody> title="Consumers by the stream protocol" what="consumers of this stream" path={`/stream/consumers/${enc(host)}`} columns={without(STREAM_CONSUMERS)} id={consumerId} only={isHere} />
+      <Clients<StreamConsumerBody> title="Consumers by the stream protocol" what="consumers of this stream" path={`/stream/consumers/${enc(host)}/${enc(name)}`} columns={without(STREAM_CONSUMERS)} id={consumerId} />
       <Clients<StreamPublisherBody> title="Publishers by the stream protocol" what="publishers of this stream" path={`/stream/publishers/${enc(host)}/${enc(name)}`} columns={without(STREAM_PUBLISHERS)} id={publisherId} />
       <Tracking host={host} name={name} />
     </>

@@ -82,13 +82,11 @@ interface Props<T> {
   path: string;
   columns: Column<T>[];
   id(client: T): string;
-  /** Those that are meant of what the path answers with. */
-  only?(client: T): boolean;
 }
 
-export function Clients<T>({ title, what, path, columns, id, only = () => true }: Props<T>) {
+export function Clients<T>({ title, what, path, columns, id }: Props<T>) {
   const answer = useApi<T[]>(path);
-  const found = answer.value?.filter(only);
+  const found = answer.value;
   return (
     <Card title={found ? `${title} (${count(found.length)})` : title}>
       {found === undefined ? <NotTold answer={answer} what={what} /> : found.length === 0 ? <p class="muted">None.</p> : <Rows columns={columns} rows={found.slice(0, SHOWN)} id={id} what={what} />}
