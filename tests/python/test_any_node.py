@@ -19,6 +19,7 @@ from waiting import until
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.cluster import Cluster, name  # noqa: E402
+from harness.stream_link import Entry, StreamLink  # noqa: E402
 
 ASKED, MEANT = 0, 1
 PATIENCE_SECONDS = 20
@@ -148,6 +149,30 @@ def operators_see(cluster, stream):
     assert asked.delete(f"/leveret/streams/%2F/{stream}/offsets/reader").status == 204
     assert asked.get(tracking).json["offsets"] == {"reader": 0}
     assert asked.get("/stream/connections/%2F/nobody").status == 404
+
+
+def test_messages_of_a_stream_are_looked_at_from_any_node(cluster):
+    there = cluster.nodes[MEANT]
+    with StreamLink(there.stream_port) as link:
+        link.create("looked.at")
+        link.declare_publisher(1, "looked.at")
+        # More than a node tells another one at once.
+        link.publish(1, [Entry(number, [str(number).encode() + b" " * 90_000]) for number in range(10)])
+        link.publish(1, [Entry(number, [str(number).encode() + b" " * 90_000]) for number in range(10, 20)])
+        confirmed = []
+        while len(confirmed) < 20:
+            confirmed += link.confirms()
+    asked = api(cluster, ASKED)
+    path, body = "/queues/%2F/looked.at/get", {"offset": "first", "count": 100, "encoding": "auto"}
+    rows = until(lambda: (answer := asked.post(path, body)).status == 200 and answer.json)
+    assert [(row["properties"]["headers"]["x-stream-offset"], row["payload"].strip(), row["payload_bytes"]) for row in rows] == [
+        (number, str(number), 90_000 + len(str(number))) for number in range(20)
+    ]
+    assert [row["message_count"] for row in rows] == list(range(19, -1, -1))
+    assert rows == api(cluster, MEANT).post(path, body).json
+    assert [row["payload"].strip() for row in asked.post(path, body | {"offset": 17, "count": 2}).json] == ["17", "18"]
+    assert asked.post(path, body | {"offset": "zork"}).status == 400
+    asked.delete("/queues/%2F/looked.at")
 
 
 def test_clients_of_streams_find_them_through_any_node(cluster):

@@ -54,12 +54,48 @@ test("the page of a stream publishes to it, and has no buttons that would be ref
   }
   // Its messages are there to be read: nobody has to come for them.
   await expect(card(page, "What holds it back")).toContainText("Nothing at the moment.");
-  for (const refused of ["Purge", "Convert", "Get messages", "Browse", "Move"]) await expect(page.getByRole("button", { name: refused, exact: true }), refused).toHaveCount(0);
+  for (const refused of ["Purge", "Convert", "Get messages", "Move"]) await expect(page.getByRole("button", { name: refused, exact: true }), refused).toHaveCount(0);
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await expect(page.getByRole("dialog")).toContainText("The stream, its bindings and its 2 messages");
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await expect(page.getByText(`Stream ${name} was deleted`)).toBeVisible();
   expect(await api("GET", `/queues/%2F/${name}`)).toMatchObject({ error: "Object Not Found" });
+});
+
+test("messages of a stream are looked at from an offset, a time and its end, and stay", async ({ inside: page }) => {
+  const name = fresh("looked");
+  await declare(name);
+  for (let number = 0; number < 12; number++) await api("POST", "/exchanges/%2F/amq.default/publish", { properties: { headers: { region: "emea" } }, routing_key: name, payload: `order ${number}`, payload_encoding: "string" });
+  await visit(page, `queues/%2F/${name}`);
+  const browse = card(page, "Browse messages");
+  const shown = browse.getByRole("article");
+  const look = async (start: string, label = "", place = "") => {
+    await browse.getByLabel("Start").selectOption(start);
+    if (label !== "") await browse.getByRole("textbox", { name: label }).fill(place);
+    await browse.getByRole("button", { name: "Browse" }).click();
+  };
+  await look("first");
+  await expect(shown).toContainText(["order 0", "order 1", "order 2", "order 3", "order 4"]);
+  await expect(browse.getByRole("article", { name: "Offset 3" })).toContainText("header regionemea");
+  await expect(browse).toContainText("7 come after these");
+  await browse.getByLabel("How many").fill("4");
+  await browse.getByRole("button", { name: "Next" }).click();
+  await expect(shown).toContainText(["order 5", "order 6", "order 7", "order 8"]);
+  await look("offset", "Offset", "10");
+  await expect(shown).toContainText(["order 10", "order 11"]);
+  await expect(browse.getByRole("button", { name: "Next" })).toBeDisabled();
+  await look("time", "Time", "1h");
+  await expect(shown).toContainText(["order 0", "order 1", "order 2", "order 3"]);
+  await look("time", "Time", "2001-03-01 12:30");
+  await expect(shown.first()).toContainText("order 0");
+  await look("time", "Time", "2100-01-01 00:00");
+  await expect(browse).toContainText("There is no message from there on.");
+  await look("last");
+  await expect(shown).toContainText(["order 11"]);
+  await look("offset", "Offset", "ten");
+  await expect(page.locator(".notice.bad").last()).toContainText("An offset is a number");
+  expect(await api("GET", `/queues/%2F/${name}`)).toMatchObject({ messages: 12, consumers: 0 });
+  await api("DELETE", `/queues/%2F/${name}`);
 });
 
 test("a policy for streams is made with the keys of streams, and counts more than an argument", async ({ inside: page }) => {

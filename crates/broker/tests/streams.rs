@@ -171,6 +171,48 @@ fn what_is_confirmed_is_there_after_a_restart_and_read_from_wherever_somebody_wa
 }
 
 #[test]
+fn who_looks_at_messages_sees_those_that_are_safe_and_is_no_reader() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let client = Client::open(&broker);
+    declare(&client, "s", Table::new());
+    publish(&client, "s", texts(0..500));
+    let looked_at = |from: StreamOffset, count: usize| {
+        let mut seen = Vec::new();
+        let stream = client.session.stream_to_read("s", CHANNEL).unwrap();
+        let browsed = stream.browse(from, |message| {
+            let headers = message
+                .properties
+                .headers_table(&model::Limits::default())
+                .unwrap();
+            let offset = headers
+                .get("x-stream-offset")
+                .and_then(|it| it.as_integer())
+                .unwrap();
+            seen.push((offset, String::from_utf8(message.body.to_vec()).unwrap()));
+            match seen.len() < count {
+                true => std::ops::ControlFlow::Continue(()),
+                false => std::ops::ControlFlow::Break(()),
+            }
+        });
+        browsed.unwrap();
+        seen
+    };
+    // Somebody who reads is not skipped anything that others have only looked at.
+    let reader = consume(&client, "s", 10, from(StreamOffset::Next));
+    publish(&client, "s", texts(500..600));
+    assert_eq!(looked_at(StreamOffset::First, 1_000), numbered(0..600));
+    assert_eq!(looked_at(StreamOffset::Offset(321), 7), numbered(321..328));
+    assert_eq!(looked_at(StreamOffset::Offset(7_000), 1), []);
+    assert_eq!(looked_at(StreamOffset::Next, 1), []);
+    assert_eq!(looked_at(StreamOffset::Ago(3_600_000), 3), numbered(0..3));
+    let last = looked_at(StreamOffset::Last, 1_000);
+    assert_eq!(last, numbered(600 - last.len() as u64..600));
+    assert_eq!(take(&client, &reader, 100), numbered(500..600));
+    broker.close();
+}
+
+#[test]
 fn a_kill_leaves_what_was_confirmed() {
     let (dir, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let broker = Broker::open(options(&dir)).unwrap();

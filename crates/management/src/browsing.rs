@@ -33,7 +33,7 @@ const TRUNCATE: (usize, usize) = (50_000, 1024 * 1024);
 /// How many bytes of bodies an answer shows at the most, and one message more.
 const SHOWN_BYTES: usize = 8 * 1024 * 1024;
 /// The same for an answer to another node.
-const TOLD_BYTES: usize = 512 * 1024;
+pub const TOLD_BYTES: usize = 512 * 1024;
 /// How many messages an answer looks through at the most.
 const SCANNED: u64 = 100_000;
 /// How many bytes of them, and one message more.

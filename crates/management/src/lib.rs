@@ -121,6 +121,7 @@ mod snapshot;
 mod spread;
 mod standby;
 mod stop_impact;
+mod stream_browsing;
 mod stream_tracking;
 mod streams;
 mod subscription;

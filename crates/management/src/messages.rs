@@ -17,21 +17,15 @@ use model::properties::{BasicProperties, Properties, PropertiesBuilder};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 
-pub const ROUTES: &[Route] = &[
-    Route {
-        path: "/exchanges/:vhost/:exchange/publish",
-        verbs: &[("POST", Right::Vhost, publish)],
-    },
-    Route {
-        path: "/queues/:vhost/:name/get",
-        verbs: &[("POST", Right::Vhost, get)],
-    },
-];
+pub const ROUTES: &[Route] = &[Route {
+    path: "/exchanges/:vhost/:exchange/publish",
+    verbs: &[("POST", Right::Vhost, publish)],
+}];
 
 /// How many messages one request gets at the most.
 const MESSAGES: u64 = 10_000;
 /// How many bytes of bodies one request gets at the most, and one message more.
-const BODIES: usize = 64 * 1024 * 1024;
+pub const BODIES: usize = 64 * 1024 * 1024;
 
 /// The strings among the properties, as JSON names them.
 const STRINGS: [&str; 10] = [
@@ -170,27 +164,37 @@ fn properties(body: &Map<String, Value>, limits: &Limits) -> Result<Vec<u8>, Ref
 
 /// What becomes of messages that were shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
+    /// They stay where they are.
     Keep,
+    /// They are taken out of their queue.
     Take(Disposal),
 }
 
+/// How messages are to be shown.
+pub struct Shown {
+    /// At most so many.
+    pub count: u64,
+    /// Bodies as base64, also if they are text.
+    pub base64: bool,
+    /// At most so many bytes of each body.
+    pub truncate: usize,
+}
+
 /// What is asked for.
-struct GetRequest {
-    count: u64,
-    mode: Mode,
-    base64: bool,
-    truncate: usize,
+pub struct GetRequest {
+    /// What becomes of them.
+    pub mode: Mode,
+    shown: Shown,
 }
 
 impl GetRequest {
-    fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// A member is missing, or makes no sense.
+    pub fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
         need(body, &["ackmode", "count", "encoding"])?;
-        let refused = |value: &Value| Refusal::BadRequest(json!(["not_integer", value]));
-        let number = |name: &str| match body.get(name) {
-            None => Ok(None),
-            Some(value) => whole(value).map(Some).ok_or_else(|| refused(value)),
-        };
         let mode = match text(body, "ackmode")?.unwrap_or_default() {
             "ack_requeue_true" | "reject_requeue_true" => Mode::Keep,
             "ack_requeue_false" => Mode::Take(Disposal::Accepted),
@@ -201,6 +205,22 @@ impl GetRequest {
                      reject_requeue_true, reject_requeue_false"
                 )));
             }
+        };
+        let shown = Shown::of(body)?;
+        Ok(Self { mode, shown })
+    }
+}
+
+impl Shown {
+    /// Reads a body that has `count` and `encoding`.
+    ///
+    /// # Errors
+    /// A member makes no sense.
+    pub fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
+        let refused = |value: &Value| Refusal::BadRequest(json!(["not_integer", value]));
+        let number = |name: &str| match body.get(name) {
+            None => Ok(None),
+            Some(value) => whole(value).map(Some).ok_or_else(|| refused(value)),
         };
         let base64 = match text(body, "encoding")?.unwrap_or_default() {
             "auto" => false,
@@ -220,7 +240,6 @@ impl GetRequest {
         };
         Ok(Self {
             count: u64::try_from(count).unwrap_or(u64::MAX).min(MESSAGES),
-            mode,
             base64,
             truncate,
         })
@@ -236,7 +255,11 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
+/// Gets messages from a queue.
+///
+/// # Errors
+/// There is no such queue, it is one of which nothing is got, the asker may not, or the body makes no sense.
+pub fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let asked = GetRequest::of(&call.json()?)?;
     let session = ApiSession::open(call)?;
@@ -247,7 +270,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut held = Held::shown();
     let mut shown = Vec::new();
     let mut bytes = 0;
-    while (shown.len() as u64) < asked.count && bytes < BODIES {
+    while (shown.len() as u64) < asked.shown.count && bytes < BODIES {
         let found = next(&session, call.part("name"), no_ack)?;
         stats.got(
             &vhost,
@@ -266,7 +289,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
             &message,
             delivery.redelivered,
             remaining,
-            &asked,
+            &asked.shown,
             &Limits::STORED,
         ));
         match asked.mode {
@@ -341,14 +364,8 @@ pub fn next(
     Ok(got.map(|(delivery, remaining)| (delivery, remaining, queue)))
 }
 
-fn row(
-    message: &Message<'_>,
-    redelivered: bool,
-    remaining: u64,
-    asked: &GetRequest,
-    limits: &Limits,
-) -> Value {
-    let mut row = described(message, asked.base64, asked.truncate, limits);
+fn row(message: &Message<'_>, redelivered: bool, remaining: u64, shown: &Shown, limits: &Limits) -> Value {
+    let mut row = described(message, shown.base64, shown.truncate, limits);
     row.insert("redelivered".into(), redelivered.into());
     row.insert("message_count".into(), remaining.into());
     Value::Object(row)

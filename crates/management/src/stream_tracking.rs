@@ -24,25 +24,39 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// RabbitMQ's words, also for queues of other kinds.
-const NOT_AVAILABLE: Refusal = Refusal::Unavailable("The stream leader is not available");
+pub const NOT_AVAILABLE: Refusal = Refusal::Unavailable("The stream leader is not available");
 
-/// Has the stream of the path answer, on this node or another one. The asker must have the permission to read it, as a client
-/// that asks for an offset or stores one.
+/// The stream of the path, if it is on this node, or the name of the node that it is on. The asker must have the permission to
+/// read it, as a client that asks for an offset or stores one.
 ///
 /// # Errors
-/// There is no such queue, it is no stream or cannot be reached, or the asker may not read it.
+/// There is no such queue, it is no stream or its files cannot be read, or the asker may not read it.
+pub fn stream_of(call: &Call<'_>, session: &ApiSession) -> Result<Result<Stream, String>, Refusal> {
+    let queue = queues::find(call)?;
+    match session.inner().stream_to_read(&queue.name, CHANNEL) {
+        Ok(stream) => Ok(Ok(stream)),
+        Err(NoStream::Access) => Err(Refusal::not_authorised("Access refused.")),
+        Err(NoStream::Unavailable) if !call.for_node && !session.inner().is_this_node(queue.home) => {
+            Ok(Err(call.view.node_name(queue.home).to_owned()))
+        }
+        Err(NoStream::Missing | NoStream::Unavailable) => Err(NOT_AVAILABLE),
+    }
+}
+
+/// Has the stream of the path answer, on this node or another one.
+///
+/// # Errors
+/// As [`stream_of`], or its node says nothing.
 fn of_stream(
     call: &Call<'_>,
     verb: &'static str,
     answer: impl FnOnce(&ApiSession, &Stream) -> Result<Reply, Refusal>,
 ) -> Result<Reply, Refusal> {
-    let queue = queues::find(call)?;
+    queues::find(call)?;
     let session = ApiSession::open(call)?;
-    match session.inner().stream_to_read(&queue.name, CHANNEL) {
+    match stream_of(call, &session)? {
         Ok(stream) => answer(&session, &stream),
-        Err(NoStream::Access) => Err(Refusal::not_authorised("Access refused.")),
-        Err(NoStream::Unavailable) if !call.for_node && !session.inner().is_this_node(queue.home) => {
-            let node = call.view.node_name(queue.home).to_owned();
+        Err(node) => {
             let question = Question {
                 verb,
                 ..Question::again(call)
@@ -50,7 +64,6 @@ fn of_stream(
             let told = others::ask_one(call, &node, question);
             told.map(Reply::from).ok_or(Refusal::Unreachable(node))
         }
-        Err(NoStream::Missing | NoStream::Unavailable) => Err(NOT_AVAILABLE),
     }
 }
 

@@ -68,7 +68,7 @@ export interface Message {
 }
 
 /** Longer payloads are cut by the broker. */
-const CUT = 50_000;
+export const CUT = 50_000;
 
 export function GetMessages({ host, name, ready, then }: { host: string; name: string; ready: number | undefined; then(): void }) {
   const [mode, setMode] = useState("ack_requeue_true");

@@ -22,6 +22,7 @@ import { Losses } from "./losses";
 import { Members } from "./members";
 import { GetMessages, PublishMessage } from "./messages";
 import { Features } from "./queues";
+import { BrowseStream } from "./streambrowsing";
 import { StreamContents, StreamFigures, StreamPanels, type StreamBody } from "./stream";
 import { Times } from "./times";
 import { Why } from "./why";
@@ -132,10 +133,11 @@ export function Queue({ host, name }: { host: string; name: string }) {
       </Card>
       {isStream && <StreamPanels host={host} name={name} />}
       <QueueBindings host={host} name={name} />
+      {isStream && <BrowseStream key={path} host={host} name={name} />}
       {!isStream && <QueueMessages key={path} host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
       <PublishMessage host={host} exchange="" routingKey={name} then={answer.reload} />
       {!isStream && <GetMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
-      {isStream && <p class="muted">The messages of a stream stay in it until its retention drops the oldest ones. They are read by consumers, from any offset, and can neither be got one by one nor purged.</p>}
+      {isStream && <p class="muted">The messages of a stream stay in it until its retention drops the oldest ones. They are read by consumers, from any offset, and can be neither taken out nor purged.</p>}
       {isPolicymaker() && <p class="muted">The arguments of a queue cannot be changed once it is declared; a <a href={href("policies")}>policy</a> can.</p>}
     </>
   );

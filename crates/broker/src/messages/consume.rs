@@ -209,7 +209,7 @@ impl Drop for Subscription {
 }
 
 /// Where a stream is begun with that is asked for like this.
-fn start(offset: StreamOffset, now: Timestamp) -> Start {
+pub(super) fn start(offset: StreamOffset, now: Timestamp) -> Start {
     match offset {
         StreamOffset::First => Start::First,
         StreamOffset::Last => Start::Last,

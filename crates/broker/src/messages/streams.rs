@@ -1,19 +1,21 @@
 //! What the front end of the stream protocol asks of streams: it publishes batches to them, reads chunks of them, and keeps
 //! numbers in them. All of it is for streams of this node; where others are, their clients are told.
 
+use super::consume;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::node::ends::{Ends, Outlet, Receipt};
 use crate::queues::streams::{StreamLog, StreamReader};
 use crate::queues::{Queue, StreamAddresses};
 use crate::session::Session;
-use catalog::{ObjectKind, QueueKind, Verb};
+use catalog::{ObjectKind, QueueKind, StreamOffset, Verb};
 use model::chunk::{Batch, EntryError, Matcher};
 use model::properties::Properties;
 use model::table::Value;
-use model::{ConsumerId, QueueId, Ranges};
+use model::{ConsumerId, Message, QueueId, Ranges};
 use queue::Request;
 use queue::stream::{ReadRequest, Request as Ask, Start, StreamRequest};
 use smallvec::SmallVec;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Why a client does not get at a stream.
@@ -277,6 +279,25 @@ impl Stream {
     /// The first offset of the chunk with which somebody begins who asks for this, or of the first one that will be there.
     pub fn resolve(&self, from: Start) -> u64 {
         self.log.resolve(from)
+    }
+
+    /// Shows messages from there on, as they are over AMQP 0-9-1, until `visit` breaks or it has seen all that were safe at the
+    /// start. Where a consumer would begin with a chunk, so does this. It reads files on the thread that asks, is no reader, and
+    /// leaves none.
+    ///
+    /// # Errors
+    /// [`NoStream::Unavailable`]: the files cannot be read; the log says why.
+    pub fn browse(
+        &self,
+        from: StreamOffset,
+        visit: impl FnMut(&Message<'_>) -> ControlFlow<()>,
+    ) -> Result<(), NoStream> {
+        let from = consume::start(from, self.queue.node().now());
+        let browsed = self.log.browse(self.log.begin(from), &self.queue.name, visit);
+        browsed.map_err(|error| {
+            self.log.complain(&error);
+            NoStream::Unavailable
+        })
     }
 
     /// Reads from there on: [`crate::Event::Readable`] of this consumer says that there is something.

@@ -228,7 +228,7 @@ impl StreamLog {
         is_there.then(|| self.chunk_at(at)).flatten().unwrap_or(at)
     }
 
-    pub(super) fn complain(&self, error: &StorageError) {
+    pub(crate) fn complain(&self, error: &StorageError) {
         tracing::error!(area = "storage", "{}: {error}", self.name);
     }
 

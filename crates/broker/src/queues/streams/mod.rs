@@ -13,8 +13,10 @@
 //! | `readers` | those who read here: what each is told, beside the machine |
 //! | `consumers` | those who take messages |
 //! | `reader` | those who take chunks |
+//! | `browse` | those who look at messages and are no readers |
 //! | `kind` | what the table of kinds knows of streams |
 
+mod browse;
 mod consumers;
 mod host;
 mod kind;
