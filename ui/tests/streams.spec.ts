@@ -232,9 +232,15 @@ test("a super stream is made by number, shown with its partitions, published to 
   const row = page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
   await expect(row.getByRole("cell", { name: "11", exact: true })).toBeVisible();
   await row.getByRole("link", { name, exact: true }).click();
-  // Somebody else's queue that is bound as well is no partition to be deleted.
+  // Somebody else's queue that is bound as well is no partition to be deleted; a stream is, and is named. Two keys make no second stream.
   await api("POST", `/bindings/%2F/e/${name}/q/${other}`, { routing_key: "x", arguments: {} });
+  await declare(`${name}-more`);
+  await api("POST", `/bindings/%2F/e/${name}/q/${name}-more`, { routing_key: "more", arguments: {} });
+  await api("POST", `/bindings/%2F/e/${name}/q/${name}-10`, { routing_key: "ten", arguments: { "x-stream-partition-order": 10 } });
+  await page.reload();
+  await expect(card(page, "Partitions (14)").locator("tbody tr")).toHaveCount(14);
   await page.getByRole("button", { name: "Delete" }).click();
+  await expect(page.getByRole("dialog")).toContainText(`The exchange and its 12 streams, with 1 messages, will be deleted, also what is bound without a place among the partitions: ${name}-more.`);
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await expect(page.getByText(`Super stream ${name} was deleted`)).toBeVisible();
   for (const path of [`/exchanges/%2F/${name}`, `/queues/%2F/${name}-0`, `/queues/%2F/${name}-10`]) expect(await api("GET", path)).toMatchObject({ error: "Object Not Found" });

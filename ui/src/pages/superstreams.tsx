@@ -106,9 +106,11 @@ const PARTITIONS: Column<Row>[] = [
 export function SuperStream({ host, name }: { host: string; name: string }) {
   const exchange = useApi<ExchangeBody>(`/exchanges/${enc(host)}/${enc(name)}`);
   const bindings = useApi<Binding[]>(bindingsOf(host, name));
-  // The streams of a super stream begin with its name.
-  const asked = new URLSearchParams({ page: "1", page_size: String(PAGE_MOST), name, columns: "name,vhost,type,state,messages,message_bytes,consumers,node" });
-  const queues = useApi<{ items: QueueBody[] }>(`/queues/${enc(host)}?${asked}`);
+  // The streams of a super stream begin with its name, and there are no more of them than two pages have.
+  const asked = { page_size: String(PAGE_MOST), name: `^${name.replace(/[\\^$.*+?()[\]{}|#&~-]/g, "\\$&")}`, use_regex: "true", columns: "name,vhost,type,state,messages,message_bytes,consumers,node" };
+  const page = (number: string) => `/queues/${enc(host)}?${new URLSearchParams({ page: number, ...asked })}`;
+  const queues = useApi<{ items: QueueBody[]; page_count: number }>(page("1"));
+  const further = useApi<{ items: QueueBody[] }>((queues.value?.page_count ?? 1) > 1 ? page("2") : null);
   if (exchange.value === undefined || bindings.value === undefined) {
     return (
       <>
@@ -127,21 +129,28 @@ export function SuperStream({ host, name }: { host: string; name: string }) {
       </>
     );
   }
-  const known = new Map((queues.value?.items ?? []).map((queue) => [queue.name, queue]));
+  const known = new Map([queues, further].flatMap(({ value }) => value?.items ?? []).map((queue) => [queue.name, queue]));
   const rows = partitionsOf(bindings.value).map((partition): Row => ({ ...partition, queue: known.get(partition.stream) }));
+  // A stream may be bound by several keys, and what is no stream is no part of it.
+  const streams = [...new Map(rows.map((row) => [row.stream, row])).values()].filter(({ queue }) => queue === undefined || queue.type === "stream");
   // A sum of some is no sum.
-  const sum = (of: (queue: QueueBody) => number | undefined) => (rows.every(({ queue }) => queue) ? rows.reduce((all, { queue }) => all + (of(queue!) ?? 0), 0) : undefined);
+  const sum = (of: (queue: QueueBody) => number | undefined) => (streams.every(({ queue }) => queue) ? streams.reduce((all, { queue }) => all + (of(queue!) ?? 0), 0) : undefined);
   const remove = async () => {
     const gone = await attempt(`Super stream ${name} was deleted`, () => deleteSuperStream(host, name));
     if (gone) go("stream", "super-streams");
     else bindings.reload();
     return gone;
   };
-  const reload = () => queues.reload();
+  const reload = () => {
+    queues.reload();
+    further.reload();
+  };
+  const added = streams.filter(({ order }) => order === undefined).map(({ stream }) => stream);
+  const doomed = `The exchange and its ${count(streams.length)} streams, with ${count(sum((queue) => queue.messages))} messages, will be deleted${added.length === 0 ? "." : `, also what is bound without a place among the partitions: ${added.slice(0, 5).join(", ")}${added.length > 5 ? " …" : ""}.`}`;
   return (
     <>
       <Head kind="Super stream" title={name}>
-        <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`The exchange and its ${count(rows.length)} streams, with ${count(sum((queue) => queue.messages))} messages, will be deleted.`} action={remove} />
+        <ConfirmButton label="Delete" title={`Delete ${name}?`} text={doomed} action={remove} />
       </Head>
       <div class="figures">
         <Figure label="Partitions">{count(rows.length)}</Figure>
