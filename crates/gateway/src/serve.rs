@@ -4,7 +4,7 @@
 //! at once: a wake-up costs as much as a hundred messages.
 
 use crate::connection::{Connection, Millis, OtherThreads};
-use crate::output::Output;
+use crate::output::{Output, PIECE};
 use crate::{load, pool};
 use listener::{Parked, Socket};
 use std::future::{Future, poll_fn};
@@ -20,6 +20,10 @@ const ROUNDS: usize = 4;
 
 /// How many pieces are written before the others get their turn.
 const WRITES: usize = 16;
+
+/// What is written before the others get their turn, in bytes: about what one read may bring, or readers of streams, whose chunks
+/// are many pieces long, would leave nothing to who publishes on the same thread.
+const WRITTEN: usize = 4 * PIECE;
 
 /// A read that brought so much is followed by the others' turn before the next one, in bytes.
 const LARGE_READ: usize = 64 * 1024;
@@ -46,6 +50,8 @@ pub struct Served<S = Socket> {
     refused: bool,
     /// The last read brought much, or what takes the core long: the others are next.
     satisfied: bool,
+    /// So much may be written in this turn, in bytes.
+    room: usize,
     epoch: Instant,
     /// When to hang up though the peer has not taken everything; set once the core is finished.
     give_up_at: Option<Millis>,
@@ -144,6 +150,7 @@ impl<S> Served<S> {
             large: None,
             refused: false,
             satisfied: false,
+            room: 0,
             epoch,
             give_up_at: None,
             timer: None,
@@ -176,8 +183,10 @@ impl Served {
     /// Ready once the connection is over, or must go elsewhere.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
         let mut waits = false;
+        self.room = WRITTEN;
         for _ in 0..ROUNDS {
             match self.round(cx) {
+                Round::Again if self.room == 0 => break,
                 Round::Again => {}
                 Round::Wait => {
                     waits = true;
@@ -236,8 +245,16 @@ impl Served {
     /// Writes what there is. True if the socket would take more.
     fn write(&mut self, cx: &mut Context<'_>, now: Millis) -> bool {
         for _ in 0..WRITES {
+            if self.room == 0 {
+                return true;
+            }
             self.core.fill(&mut self.out);
             let (out, behind) = (self.out.unwritten(), self.core.behind());
+            let (out, rest) = out.split_at(out.len().min(self.room));
+            let behind = match rest.is_empty() {
+                true => &behind[..behind.len().min(self.room - out.len())],
+                false => &[],
+            };
             if out.is_empty() && behind.is_empty() {
                 if self.stream.has_unsent() {
                     self.flush(cx, now);
@@ -257,6 +274,7 @@ impl Served {
                     }
                     self.out.wrote(of_out);
                     self.core.sent(count);
+                    self.room = self.room.saturating_sub(count);
                 }
                 Poll::Pending => return false,
                 Poll::Ready(Err(error)) => {
@@ -447,11 +465,13 @@ mod tests {
     use super::*;
     use crate::amqp::{Amqp, Options};
     use crate::balance::Moves;
-    use crate::connection::{FrontEnd, Name};
+    use crate::connection::{Done, FrontEnd, Name};
+    use broker::Outbox;
     use listener::Stream;
     use protocol::amqp::handshake::PROTOCOL_HEADER;
     use std::io::{Read, Write};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::net::TcpStream;
     use tokio::runtime::{Builder, Runtime};
 
@@ -503,5 +523,109 @@ mod tests {
             (1, &[0, 10, 0, 10][..]),
             "connection.start"
         );
+    }
+
+    /// Writes for ever, in large pieces.
+    struct Flood {
+        outbox: Arc<Outbox>,
+        sent: Arc<AtomicUsize>,
+    }
+
+    const LARGE: usize = 16 * PIECE;
+
+    impl Connection for Flood {
+        fn outbox(&self) -> &Arc<Outbox> {
+            &self.outbox
+        }
+
+        fn wants_input(&self, _: &Output) -> bool {
+            true
+        }
+
+        fn is_tired(&self) -> bool {
+            false
+        }
+
+        fn is_giving_back(&self) -> bool {
+            false
+        }
+
+        fn received(&mut self, _: usize) {}
+
+        fn sent(&mut self, bytes: usize) {
+            self.sent.fetch_add(bytes, Ordering::Relaxed);
+        }
+
+        fn take_done(&mut self) -> Done {
+            Done::Other
+        }
+
+        fn input(&mut self, bytes: &[u8], _: Millis, _: &mut Output) -> usize {
+            bytes.len()
+        }
+
+        fn frame_length(&self, _: &[u8]) -> Option<usize> {
+            None
+        }
+
+        fn turn(&mut self, _: &Waker, _: Millis, _: &mut Output) {}
+
+        fn fill(&mut self, out: &mut Output) {
+            if out.is_empty() {
+                out.bytes().resize(LARGE, 7);
+            }
+        }
+
+        fn next_tick(&self) -> Option<Millis> {
+            None
+        }
+
+        fn tick(&mut self, _: Millis, _: &mut Output) {}
+
+        fn hung_up(&mut self, _: &str, _: Millis, _: &mut Output) {}
+
+        fn is_finished(&self) -> bool {
+            false
+        }
+
+        fn is_over(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_has_much_to_write_lets_others_have_their_turn_and_goes_on() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        // Credit, as readers give: there is always something to read, too.
+        client.write_all(&[0; 1_000]).unwrap();
+        let client = std::thread::spawn(move || {
+            let mut all = vec![0; 5 * WRITTEN];
+            client.read_exact(&mut all).unwrap();
+        });
+        let sent = Arc::new(AtomicUsize::new(0));
+        thread().block_on(async {
+            let core = Flood {
+                outbox: Arc::default(),
+                sent: sent.clone(),
+            };
+            let socket = Socket::Plain(Stream::Tcp(TcpStream::from_std(socket).unwrap()));
+            let mut served = Served::new(socket, Box::new(core), Instant::now());
+            let mut before = 0;
+            poll_fn(|cx| {
+                let _ = served.poll(cx);
+                let all = sent.load(Ordering::Relaxed);
+                assert!(all - before <= WRITTEN, "{} bytes at once", all - before);
+                before = all;
+                match all < 5 * WRITTEN {
+                    true => Poll::Pending,
+                    false => Poll::Ready(()),
+                }
+            })
+            .await;
+        });
+        client.join().unwrap();
     }
 }

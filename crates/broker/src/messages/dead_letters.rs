@@ -144,8 +144,8 @@ struct Publishing {
     reached: HashMap<(QueueId, Seq), SmallVec<[QueueId; 2]>>,
     /// What others have sent to deduplication exchanges and must not be routed yet, in order.
     unrouted: VecDeque<DeadLetters>,
-    /// The queues with letters that wait to be tried again, and in which term of theirs. In order, as they are tried again in it: a
-    /// simulated seed does the same each time.
+    /// The queues with letters that wait to be tried again, and in which term of theirs. In order, as they are tried again in
+    /// it: a simulated seed does the same each time.
     waiting: BTreeMap<QueueId, (Weak<Queue>, u64)>,
     /// Beyond so many it is looked which of them are gone.
     waiting_most: usize,

@@ -125,8 +125,8 @@ impl Session {
         self.broker().topology().stream_addresses(node)
     }
 
-    /// Stores an offset under a reference in a stream that the user may read, on whatever node it is. As nobody is told whether it
-    /// was stored, it may be lost on its way to another node; and it overtakes nothing that was sent before.
+    /// Stores an offset under a reference in a stream that the user may read, on whatever node it is. As nobody is told whether
+    /// it was stored, it may be lost on its way to another node; and it overtakes nothing that was sent before.
     ///
     /// # Errors
     /// As [`Self::stream_to_read`]; [`NoStream::Unavailable`] also if its node cannot be spoken to.

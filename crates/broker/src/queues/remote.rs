@@ -90,8 +90,8 @@ pub trait Peers: Debug + Send + Sync {
         None
     }
 
-    /// Has another node store an offset under a reference in a stream that it has. False if it cannot be spoken to; it may be lost,
-    /// as the reply below.
+    /// Has another node store an offset under a reference in a stream that it has. False if it cannot be spoken to; it may be
+    /// lost, as the reply below.
     fn store_offset(&self, _node: NodeId, _stream: QueueId, _reference: &[u8], _offset: u64) -> bool {
         false
     }

@@ -1,7 +1,8 @@
 //! What consumers hold when another machine has decided before. Deliveries leave no record; on record is only the
 //! number below which messages may have been handed out. Whoever decides next asks the nodes: what their consumers hold
-//! stays theirs, and only what nobody holds is delivered again. Until all that may hold something (`holders`) have spoken, or count as down, nothing is
-//! delivered at all: what stands below that number may be with somebody, and what stands above must not overtake it.
+//! stays theirs, and only what nobody holds is delivered again. Until all that may hold something (`holders`) have spoken, or
+//! count as down, nothing is delivered at all: what stands below that number may be with somebody, and what stands above must
+//! not overtake it.
 //!
 //! Meanwhile all messages below count as held, so neither a limit nor a purge nor the clock takes them, and an acknowledgement
 //! counts even if it comes before its node has spoken.

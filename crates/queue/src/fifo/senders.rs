@@ -141,7 +141,8 @@ struct Sender {
 /// All senders of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
-    known: BTreeMap<Incarnation, Sender>,
+    /// In boxes, for a node of the map has space for eleven of them, and most queues have a few.
+    known: BTreeMap<Incarnation, Box<Sender>>,
     /// As [`Sender::certain`], of those that are not known.
     uncertain: bool,
 }
@@ -149,7 +150,7 @@ pub(super) struct Senders {
 impl Senders {
     /// What a checkpoint says.
     pub(super) fn of(marks: Vec<SenderMark>) -> Self {
-        let known = |mark: SenderMark| (mark.sender, Sender { mark, certain: true });
+        let known = |mark: SenderMark| (mark.sender, Box::new(Sender { mark, certain: true }));
         Self {
             known: marks.into_iter().map(known).collect(),
             uncertain: false,
@@ -231,10 +232,11 @@ impl Senders {
     }
 
     fn mark(&mut self, sender: Incarnation) -> &mut SenderMark {
-        let known = self.known.entry(sender).or_insert_with(|| Sender {
+        let new = || Sender {
             mark: SenderMark::new(sender),
             certain: true,
-        });
+        };
+        let known = self.known.entry(sender).or_insert_with(|| Box::new(new()));
         &mut known.mark
     }
 

@@ -9,7 +9,8 @@
 //! is the active one of a group ([`Groups`]). The host has both next to the machine, tells readers what is safe and the machine
 //! where the last of them stands, and does the reading.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`]; [`reading`], [`groups`]; `asked`.
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`]; [`reading`], [`groups`];
+//! `asked`.
 
 mod asked;
 pub mod groups;

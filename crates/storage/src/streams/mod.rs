@@ -339,8 +339,8 @@ impl StreamFiles {
         writer.note(part.io("sync the index of", index.sync_data()))?;
         part.io("rename", self.fs.rename(&draft, &part.path))?;
         if let Err(error) = self.fs.sync_dir(&self.dir) {
-            // Nobody knows which of both has the name after a crash. Either will do as long as nothing is behind the old one's end: the
-            // next attempt makes another file, and what is written to the old one meanwhile goes with that.
+            // Nobody knows which of both has the name after a crash. Either will do as long as nothing is behind the old one's
+            // end: the next attempt makes another file, and what is written to the old one meanwhile goes with that.
             let error = StorageError::from_io("sync the directory", &self.dir, error);
             if !error.may_pass() {
                 writer.failed = Some(error.clone());

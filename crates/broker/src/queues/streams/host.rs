@@ -100,8 +100,8 @@ impl StreamHost {
         }
     }
 
-    /// If the files could not be opened, and now they can, the stream begins with what they have. Nobody has got anything of the one
-    /// without files.
+    /// If the files could not be opened, and now they can, the stream begins with what they have. Nobody has got anything of
+    /// the one without files.
     fn open_again(&mut self) {
         let result = self.opening.as_mut().and_then(|it| it.go_on(self.now.0));
         let Some((result, opening)) = result.and_then(|it| Some((it, self.opening.take()?))) else {
@@ -418,7 +418,8 @@ impl QueueHost for StreamHost {
                 receipt,
             } => self.enqueue_from(*origin, &block, receipt),
             Request::Recall { sender, from, reply } => self.recall(sender, from, reply),
-            // What is on record of it stays until there are too many: that is known by itself once a later start has sent something.
+            // What is on record of it stays until there are too many: that is known by itself once a later start has sent
+            // something.
             Request::IncarnationEnded { incarnation } => self.senders.end(incarnation),
             // What it delivered is nobody's but the consumer's: nothing comes back.
             Request::Holds { held, reply, .. } => {

@@ -31,8 +31,8 @@ fn behind(last: Option<u64>) -> u64 {
 }
 
 impl Senders {
-    /// A node that has answers to all below `from` asks how it stands; its last number that was taken is `last`. Returns below which
-    /// number all is known, and what of that was refused. `from` is `u64::MAX` if it only waits until that is on record.
+    /// A node that has answers to all below `from` asks how it stands; its last number that was taken is `last`. Returns below
+    /// which number all is known, and what of that was refused. `from` is `u64::MAX` if it only waits until that is on record.
     pub fn recall(&mut self, sender: Incarnation, from: u64, last: Option<u64>) -> (u64, Ranges) {
         let below = behind(last);
         if from == u64::MAX {
