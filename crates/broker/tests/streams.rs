@@ -12,9 +12,11 @@ use broker::{
     StreamArguments, StreamOffset, StreamStart, Subscription,
 };
 use client::{CHANNEL, Client, options};
+use model::Message;
 use model::chunk::{Chunk, Entry};
 use model::table::Table;
 use std::path::Path;
+use std::time::Duration;
 
 fn declare(client: &Client, name: &str, arguments: Table) {
     let declare = DeclareQueue {
@@ -180,7 +182,7 @@ fn who_looks_at_messages_sees_those_that_are_safe_and_is_no_reader() {
     let looked_at = |from: StreamOffset, count: usize| {
         let mut seen = Vec::new();
         let stream = client.session.stream_to_read("s", CHANNEL).unwrap();
-        let browsed = stream.browse(from, |message| {
+        let browsed = stream.browse(from, Duration::from_secs(60), |message| {
             let headers = message
                 .properties
                 .headers_table(&model::Limits::default())
@@ -195,7 +197,7 @@ fn who_looks_at_messages_sees_those_that_are_safe_and_is_no_reader() {
                 false => std::ops::ControlFlow::Break(()),
             }
         });
-        browsed.unwrap();
+        assert!(browsed.unwrap());
         seen
     };
     // Somebody who reads is not skipped anything that others have only looked at.
@@ -209,6 +211,14 @@ fn who_looks_at_messages_sees_those_that_are_safe_and_is_no_reader() {
     let last = looked_at(StreamOffset::Last, 1_000);
     assert_eq!(last, numbered(600 - last.len() as u64..600));
     assert_eq!(take(&client, &reader, 100), numbered(500..600));
+    // Who has no time is not told that there is nothing.
+    let stream = client.session.stream_to_read("s", CHANNEL).unwrap();
+    let mut nothing = |_: &Message<'_>| unreachable!("there is no time for that");
+    assert!(
+        !stream
+            .browse(StreamOffset::First, Duration::ZERO, &mut nothing)
+            .unwrap()
+    );
     broker.close();
 }
 

@@ -31,7 +31,7 @@ const SHOWN: (u64, u64) = (50, 1000);
 /// How many bytes of a body are shown unless told otherwise, and at the most.
 const TRUNCATE: (usize, usize) = (50_000, 1024 * 1024);
 /// How many bytes of bodies an answer shows at the most, and one message more.
-const SHOWN_BYTES: usize = 8 * 1024 * 1024;
+pub const SHOWN_BYTES: usize = 8 * 1024 * 1024;
 /// The same for an answer to another node.
 pub const TOLD_BYTES: usize = 512 * 1024;
 /// How many messages an answer looks through at the most.

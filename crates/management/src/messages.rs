@@ -25,7 +25,7 @@ pub const ROUTES: &[Route] = &[Route {
 /// How many messages one request gets at the most.
 const MESSAGES: u64 = 10_000;
 /// How many bytes of bodies one request gets at the most, and one message more.
-pub const BODIES: usize = 64 * 1024 * 1024;
+const BODIES: usize = 64 * 1024 * 1024;
 
 /// The strings among the properties, as JSON names them.
 const STRINGS: [&str; 10] = [

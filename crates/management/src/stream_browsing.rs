@@ -4,9 +4,9 @@
 
 use crate::access::Right;
 use crate::api_session::ApiSession;
-use crate::browsing::TOLD_BYTES;
+use crate::browsing::{SHOWN_BYTES, TOLD_BYTES};
 use crate::call::Call;
-use crate::messages::{self, BODIES, GetRequest, Mode, Shown};
+use crate::messages::{self, GetRequest, Mode, Shown};
 use crate::moment;
 use crate::others::{self, Question};
 use crate::queues;
@@ -19,6 +19,7 @@ use model::Limits;
 use model::table::{Table, Value as Argument};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 pub const ROUTES: &[Route] = &[Route {
     path: "/queues/:vhost/:name/get",
@@ -27,6 +28,15 @@ pub const ROUTES: &[Route] = &[Route {
 
 /// Says where in a stream to begin.
 const OFFSET: &str = "offset";
+
+/// So long a stream is looked at: what is compressed so that nothing can be read of it costs as much as what can.
+const LOOKS_FOR: Duration = Duration::from_secs(5);
+
+/// So long for another node, which has few threads for such questions and is not waited for much longer.
+const LOOKS_FOR_NODE: Duration = Duration::from_millis(500);
+
+/// A message that takes more bytes than this in an answer to another node is told without what makes it so large.
+const ROW_BYTES: usize = 3 * 1024 * 1024;
 
 fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
@@ -110,19 +120,19 @@ fn messages_of(
         .committed
         .map_or(0, |last| last.saturating_add(1));
     // A node tells another one no more than goes into one answer, with all that JSON adds to it.
-    let (most, truncate) = match call.for_node {
-        true => (TOLD_BYTES, shown.truncate.min(TOLD_BYTES)),
-        false => (BODIES, shown.truncate),
+    let (most, truncate, within) = match call.for_node {
+        true => (TOLD_BYTES, shown.truncate.min(TOLD_BYTES), LOOKS_FOR_NODE),
+        false => (SHOWN_BYTES, shown.truncate, LOOKS_FOR),
     };
-    let browsed = stream.browse(from, |message| {
+    let browsed = stream.browse(from, within, |message| {
         let mut row = messages::described(message, shown.base64, truncate, &Limits::STORED);
         let offset = offset_of(&row);
         let remaining = offset.map_or(0, |offset| next.saturating_sub(offset + 1));
         row.insert("redelivered".into(), false.into());
         row.insert("message_count".into(), remaining.into());
-        let row = Value::Object(row);
+        let mut row = Value::Object(row);
         bytes += match call.for_node {
-            true => row.to_string().len(),
+            true => told_bytes(&mut row, offset),
             false => message.body.len() + message.properties.to_amqp091().len(),
         };
         rows.push(row);
@@ -131,8 +141,25 @@ fn messages_of(
             false => ControlFlow::Break(()),
         }
     });
-    browsed.map_err(|_| NOT_AVAILABLE)?;
-    Ok(rows)
+    match browsed {
+        Ok(true) => Ok(rows),
+        Ok(false) => Err(Refusal::Unavailable(
+            "nothing could be read of the stream in time from there on: the log says what cannot be read",
+        )),
+        Err(_) => Err(NOT_AVAILABLE),
+    }
+}
+
+/// How many bytes a message takes that another node is told, at its offset. One that would not fit into an answer goes without
+/// payload and headers: its size is there.
+fn told_bytes(row: &mut Value, offset: Option<u64>) -> usize {
+    let bytes = row.to_string().len();
+    if bytes <= ROW_BYTES {
+        return bytes;
+    }
+    row["payload"] = "".into();
+    row["properties"] = json!({"headers": {"x-stream-offset": offset}});
+    row.to_string().len()
 }
 
 /// The offset of a message that is shown.
@@ -148,7 +175,8 @@ fn offset_of(row: &Map<String, Value>) -> Option<u64> {
 /// It says nothing.
 fn elsewhere(call: &Call<'_>, node: String, body: &Map<String, Value>, count: u64) -> Result<Reply, Refusal> {
     let (mut body, mut rows, mut bytes) = (body.clone(), Vec::new(), 0);
-    while (rows.len() as u64) < count && bytes < BODIES {
+    let began = Instant::now();
+    while (rows.len() as u64) < count && bytes < SHOWN_BYTES && began.elapsed() < LOOKS_FOR {
         body.insert("count".into(), json!(count - rows.len() as u64));
         let question = Question {
             verb: "POST",
@@ -161,7 +189,10 @@ fn elsewhere(call: &Call<'_>, node: String, body: &Map<String, Value>, count: u6
         let Some(Value::Array(told)) = answer.found() else {
             return Ok(answer.into());
         };
-        let last = told.last().and_then(Value::as_object).and_then(offset_of);
+        let last = told.last().and_then(Value::as_object);
+        // What came since the first question is for the next look.
+        let is_end = last.is_some_and(|last| last.get("message_count") == Some(&json!(0)));
+        let last = last.and_then(offset_of).filter(|_| !is_end);
         bytes += answer.body.len();
         rows.extend(told);
         match last {

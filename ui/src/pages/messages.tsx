@@ -136,7 +136,9 @@ export function MessageView({ message, title, whole, limit = CUT }: { message: M
 /** Whatever it is, in the readings that it has. What is cut is downloaded from where it is `whole`. */
 function Payload({ message, whole }: { message: Message; whole: string | undefined }) {
   const readings = readingsOf(message);
-  const [chosen, setChosen] = useState(Object.keys(readings)[0] ?? "Text");
+  const [picked, setPicked] = useState<string>();
+  // Another message may have no such reading.
+  const chosen = picked !== undefined && picked in readings ? picked : (Object.keys(readings)[0] ?? "Text");
   const text = readings[chosen] ?? "";
   const save = async () => {
     const here = () => new Blob([(message.payload_encoding === "base64" ? bytesOf(message.payload) : new TextEncoder().encode(message.payload)) as BlobPart]);
@@ -151,7 +153,7 @@ function Payload({ message, whole }: { message: Message; whole: string | undefin
     <>
       <div class="tabs" role="group" aria-label="Show as">
         {Object.keys(readings).map((name) => (
-          <button type="button" class="small" key={name} aria-pressed={name === chosen} onClick={() => setChosen(name)}>
+          <button type="button" class="small" key={name} aria-pressed={name === chosen} onClick={() => setPicked(name)}>
             {name}
           </button>
         ))}

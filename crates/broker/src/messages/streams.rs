@@ -17,6 +17,7 @@ use queue::stream::{ReadRequest, Request as Ask, Start, StreamRequest};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a client does not get at a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,8 +282,8 @@ impl Stream {
         self.log.resolve(from)
     }
 
-    /// Shows messages from there on, as they are over AMQP 0-9-1, until `visit` breaks or it has seen all that were safe at the
-    /// start. Where a consumer would begin with a chunk, so does this. It reads files on the thread that asks, is no reader, and
+    /// Shows messages from there on, as they are over AMQP 0-9-1, until `visit` breaks, it has seen all that were safe at the
+    /// start, or so much time has passed: false if it has shown none until then. Where a consumer would begin with a chunk, so does this. It reads files on the thread that asks, is no reader, and
     /// leaves none.
     ///
     /// # Errors
@@ -290,10 +291,13 @@ impl Stream {
     pub fn browse(
         &self,
         from: StreamOffset,
+        within: Duration,
         visit: impl FnMut(&Message<'_>) -> ControlFlow<()>,
-    ) -> Result<(), NoStream> {
+    ) -> Result<bool, NoStream> {
         let from = consume::start(from, self.queue.node().now());
-        let browsed = self.log.browse(self.log.begin(from), &self.queue.name, visit);
+        let browsed = self
+            .log
+            .browse(self.log.begin(from), &self.queue.name, within, visit);
         browsed.map_err(|error| {
             self.log.complain(&error);
             NoStream::Unavailable

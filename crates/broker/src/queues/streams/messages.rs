@@ -54,7 +54,7 @@ fn filter_value(headers: &[u8]) -> Option<&[u8]> {
 }
 
 /// Messages of a chunk from this offset on, and the offset of those that are left: no more than fits into some memory, but one
-/// entry at least, for what is compressed may be much. A sub-batch that cannot be read is passed over.
+/// entry at least, for what is compressed may be much. A sub-batch that cannot be read is passed over, and ends what is taken at once.
 pub fn some(bytes: &[u8], from: u64, stream: &str) -> (Arc<Block>, Option<u64>) {
     let mut block = BlockBuilder::new();
     let Some(chunk) = Chunk::trusted(bytes) else {
@@ -62,12 +62,13 @@ pub fn some(bytes: &[u8], from: u64, stream: &str) -> (Arc<Block>, Option<u64>) 
     };
     let limits = Limits::default();
     let mut room = Vec::new();
-    let mut rest = None;
+    let (mut rest, mut was_unreadable) = (None, false);
     for (offset, entry) in chunk.entries() {
         if offset + u64::from(entry.records()) <= from {
             continue;
         }
-        if block.bytes() >= BLOCK_BYTES {
+        // To find out that nothing can be read of a sub-batch may take as long as to read it.
+        if block.bytes() >= BLOCK_BYTES || was_unreadable {
             rest = Some(offset);
             break;
         }
@@ -87,11 +88,14 @@ pub fn some(bytes: &[u8], from: u64, stream: &str) -> (Arc<Block>, Option<u64>) 
             Entry::Message(message) => put(offset, message),
             Entry::SubBatch(batch) => match batch.messages(&mut room, UNCOMPRESSED_MOST) {
                 Ok(messages) => (offset..).zip(messages).for_each(|(offset, it)| put(offset, it)),
-                Err(error) => tracing::warn!(
-                    area = "queue",
-                    "stream '{stream}': {} messages from offset {offset} on cannot be read over AMQP: {error}",
-                    entry.records()
-                ),
+                Err(error) => {
+                    was_unreadable = true;
+                    tracing::warn!(
+                        area = "queue",
+                        "stream '{stream}': {} messages from offset {offset} on cannot be read over AMQP: {error}",
+                        entry.records()
+                    );
+                }
             },
         }
     }
