@@ -185,6 +185,10 @@ impl Standing {
                 false => format!("{node} cannot be reached"),
             });
         };
+        // Whoever else is to have it may have everything, and is not asked.
+        if !copy.votes && copy.has() == (0, 0) {
+            return Some(format!("the copy of {node} has nothing of the queue yet"));
+        }
         let more = self.copies.iter().find(|it| it.votes && it.has() > copy.has());
         match (self.state(), more) {
             _ if is_forced => None,

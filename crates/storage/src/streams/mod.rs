@@ -345,6 +345,10 @@ impl StreamFiles {
             if !error.may_pass() {
                 writer.failed = Some(error.clone());
             }
+            // The index is the new file's, and no mark of the old one's end may get into it.
+            if let Some(open) = &mut writer.open {
+                open.index = None;
+            }
             return Err(error);
         }
         part.publish(extent);
