@@ -250,7 +250,6 @@ mod tests {
                 settings: QueueSettings::default(),
                 leader: None,
                 numbers: None,
-                is_refounded: false,
             })
         }
 
