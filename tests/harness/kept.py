@@ -21,7 +21,7 @@ CLASSIC = {
     "fair": {"x-fair-key": "tenant"},
     "once": {"x-message-deduplication": True},
     "retries": {"x-delivery-limit": 5, "x-retry-delay": 1},
-    "mortal": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": 2, "x-message-ttl": 86_400_000},
+    "mortal": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": 2, "x-message-ttl": SOON_MS},
     "dead": {},
     "expiring": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "expired"},
     "expired": {},
