@@ -283,8 +283,8 @@ impl Stream {
     }
 
     /// Shows messages from there on, as they are over AMQP 0-9-1, until `visit` breaks, it has seen all that were safe at the
-    /// start, or so much time has passed: false if it has shown none until then. Where a consumer would begin with a chunk, so does this. It reads files on the thread that asks, is no reader, and
-    /// leaves none.
+    /// start, or so much time has passed: false if it has shown none until then. Where a consumer would begin with a chunk, so
+    /// does this. It reads files on the thread that asks, is no reader, and leaves none.
     ///
     /// # Errors
     /// [`NoStream::Unavailable`]: the files cannot be read; the log says why.

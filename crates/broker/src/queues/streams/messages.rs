@@ -54,7 +54,8 @@ fn filter_value(headers: &[u8]) -> Option<&[u8]> {
 }
 
 /// Messages of a chunk from this offset on, and the offset of those that are left: no more than fits into some memory, but one
-/// entry at least, for what is compressed may be much. A sub-batch that cannot be read is passed over, and ends what is taken at once.
+/// entry at least, for what is compressed may be much. A sub-batch that cannot be read is passed over, and ends what is taken
+/// at once.
 pub fn some(bytes: &[u8], from: u64, stream: &str) -> (Arc<Block>, Option<u64>) {
     let mut block = BlockBuilder::new();
     let Some(chunk) = Chunk::trusted(bytes) else {
