@@ -82,19 +82,21 @@ fn from(offset: StreamOffset) -> StreamArguments {
     }
 }
 
+/// The offset of a message, and its body.
+fn body(message: &Message<'_>) -> (i64, String) {
+    let headers = message
+        .properties
+        .headers_table(&model::Limits::default())
+        .unwrap();
+    let offset = headers
+        .get("x-stream-offset")
+        .and_then(|it| it.as_integer())
+        .unwrap();
+    (offset, String::from_utf8(message.body.to_vec()).unwrap())
+}
+
 fn bodies(delivery: &Delivery) -> Vec<(i64, String)> {
-    let one = |seq: u64| {
-        let message = delivery.block.message((seq - delivery.base) as usize);
-        let headers = message
-            .properties
-            .headers_table(&model::Limits::default())
-            .unwrap();
-        let offset = headers
-            .get("x-stream-offset")
-            .and_then(|it| it.as_integer())
-            .unwrap();
-        (offset, String::from_utf8(message.body.to_vec()).unwrap())
-    };
+    let one = |seq: u64| body(&delivery.block.message((seq - delivery.base) as usize));
     delivery.seqs.iter().map(one).collect()
 }
 
@@ -183,15 +185,7 @@ fn who_looks_at_messages_sees_those_that_are_safe_and_is_no_reader() {
         let mut seen = Vec::new();
         let stream = client.session.stream_to_read("s", CHANNEL).unwrap();
         let browsed = stream.browse(from, Duration::from_secs(60), |message| {
-            let headers = message
-                .properties
-                .headers_table(&model::Limits::default())
-                .unwrap();
-            let offset = headers
-                .get("x-stream-offset")
-                .and_then(|it| it.as_integer())
-                .unwrap();
-            seen.push((offset, String::from_utf8(message.body.to_vec()).unwrap()));
+            seen.push(body(message));
             match seen.len() < count {
                 true => std::ops::ControlFlow::Continue(()),
                 false => std::ops::ControlFlow::Break(()),
