@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -44,8 +45,14 @@ class Api:
         except urllib.error.HTTPError as error:
             return Answer(error.code, dict(error.headers), error.read().decode())
 
-    def get(self, path):
-        return self("GET", f"/api{path}")
+    def get(self, path, patience=10.0):
+        """Asked again for `patience` seconds if another node has the answer and is silent for one, as on a busy machine."""
+        end = time.monotonic() + patience
+        while True:
+            answer = self("GET", f"/api{path}")
+            if answer.status != 503 or "did not answer in time" not in answer.text or time.monotonic() >= end:
+                return answer
+            time.sleep(0.1)
 
     def put(self, path, body=None):
         return self("PUT", f"/api{path}", body)

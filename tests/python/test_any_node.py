@@ -74,7 +74,7 @@ def test_a_name_that_the_cluster_does_not_have_names_this_machine(cluster):
 
 @pytest.mark.parametrize("path", STREAMS)
 def test_a_node_that_says_nothing_is_named(cluster, paused, path):
-    told = api(cluster, ASKED).get(f"{path}?node={name(MEANT)}")
+    told = api(cluster, ASKED).get(f"{path}?node={name(MEANT)}", patience=0)
     assert told.status == 503 and name(MEANT) in told.json["reason"]
 
 
