@@ -78,7 +78,7 @@ def lose(cluster, queue, through=0, wiped=False):
         if wiped:
             shutil.rmtree(cluster.nodes[node].data)
     others = [node for node in NODES if node not in (*lost, left)]
-    until(lambda: availability(cluster, queue, others[0])["state"], wanted=lambda it: it == "no_majority", patience=PATIENCE_SECONDS, what="it has a leader")
+    until(lambda: availability(cluster, queue, others[0]).get("state"), wanted=lambda it: it == "no_majority", patience=PATIENCE_SECONDS, what="it has a leader")
     return left, lost, others
 
 
@@ -155,7 +155,7 @@ def test_a_mirrored_queue_goes_on_too_and_gets_its_mirrors_again(cluster, name):
         cluster.nodes[node].kill()
     left = names[left]
     asked = next(node for node in NODES if node not in (*lost, left))
-    until(lambda: availability(cluster, name, asked)["state"], wanted=lambda it: it == "no_majority", patience=PATIENCE_SECONDS, what="it has a leader")
+    until(lambda: availability(cluster, name, asked).get("state"), wanted=lambda it: it == "no_majority", patience=PATIENCE_SECONDS, what="it has a leader")
     code, said = ctl(cluster, asked, "why_unavailable", name)
     assert code == 0 and "2 must be reached, and 1 is" in said, said
     # A node that is gone for a few seconds only may be chosen as a mirror.
