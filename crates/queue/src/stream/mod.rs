@@ -9,10 +9,11 @@
 //! is the active one of a group ([`Groups`]). The host has both next to the machine, tells readers what is safe and the machine
 //! where the last of them stands, and does the reading.
 //!
-//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`]; [`reading`], [`groups`];
-//! `asked`.
+//! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`], [`contents`]; [`reading`],
+//! [`groups`]; `asked`.
 
 mod asked;
+pub mod contents;
 pub mod groups;
 mod publish;
 pub mod reading;
@@ -23,6 +24,7 @@ pub mod senders;
 mod tests;
 
 pub use asked::{Start, StreamRequest};
+pub use contents::Contents;
 pub use groups::{Groups, Update};
 pub use reading::{ReadEffect, ReadRequest, Reading};
 pub use record::Record;
@@ -90,12 +92,23 @@ pub enum Request<E: Ends> {
     /// Whoever is furthest behind of those who read on this node stands at this offset; nobody reads, if it is `None`. It holds
     /// until it is said anew, and no other node hears of it: what a reader stands in is kept longer, here.
     Pinned { lowest: Option<u64> },
+    /// Of a stream of several nodes: what this node's files have.
+    HasFiles(FilesHere),
     /// Other settings are in force.
     Configure { settings: StreamSettings },
     /// Look at what is too old.
     Wake,
     /// The stream is deleted: everything later is ignored. Receipts come back as refused.
     Retire,
+}
+
+/// What a node's files have of a stream of several nodes. Each node's retention is its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilesHere {
+    /// They begin with this offset.
+    pub first: u64,
+    /// Everything up to the chunk that was put on record under this index is in them, synced.
+    pub synced: Index,
 }
 
 /// What a stream orders its host to do. Imperative.
@@ -148,6 +161,8 @@ pub struct Stream<E: Ends> {
     draft: Draft<E>,
     /// See [`Request::Pinned`].
     pinned: Option<u64>,
+    /// Of a stream of several nodes. Closed segments are each node's own affair then, and nothing is dropped by the machine.
+    files: Option<FilesHere>,
     retired: bool,
 }
 
@@ -163,7 +178,16 @@ impl<E: Ends> Stream<E> {
             next_offset: 0,
             segments: Segments::default(),
             pinned: None,
+            files: None,
             retired: false,
+        }
+    }
+
+    /// An empty stream of which several nodes have a copy.
+    pub fn of_several(settings: StreamSettings) -> Self {
+        Self {
+            files: Some(FilesHere::default()),
+            ..Self::new(settings)
         }
     }
 
@@ -194,6 +218,11 @@ impl<E: Ends> Stream<E> {
         self.segments.grow(next, bytes, self.last_time);
     }
 
+    /// Of a stream of several nodes: what this node's files have, as far as it was told.
+    pub fn files_here(&self) -> FilesHere {
+        self.files.unwrap_or_default()
+    }
+
     /// What is tracked, as far as it is on record.
     pub fn tracking(&self) -> &Tracking {
         &self.tracking
@@ -213,6 +242,9 @@ impl<E: Ends> Stream<E> {
         if let Some(snapshot) = chunk.snapshot() {
             self.tracking = snapshot;
             self.segments.close(header.first_offset);
+            if self.files.is_some() {
+                self.segments.forget_closed();
+            }
         }
         for tracked in chunk.tracked() {
             self.tracking.track(tracked, header.timestamp);
@@ -228,8 +260,13 @@ impl<E: Ends> Stream<E> {
         self.segments.grow(self.next_offset, bytes, self.last_time);
     }
 
+    /// The first offset that is there, on this node.
+    fn first_offset(&self) -> u64 {
+        self.files.map_or_else(|| self.segments.first_offset(), |files| files.first)
+    }
+
     fn drop_segments(&mut self, now: Timestamp, effects: &mut Vec<Effect<E>>) {
-        if self.segments.drop_old(&self.settings, now, self.pinned) {
+        if self.files.is_none() && self.segments.drop_old(&self.settings, now, self.pinned) {
             let offset = self.segments.first_offset();
             effects.push(Effect::DropBelow { offset });
         }
@@ -276,6 +313,7 @@ impl<E: Ends> Machine for Stream<E> {
                 self.question(reply, known, &mut outcome.effects);
             }
             Request::Pinned { lowest } => self.pinned = lowest,
+            Request::HasFiles(files) => self.files = self.files.map(|_| files),
             Request::Configure { settings } => {
                 self.settings = settings;
                 self.drop_segments(now, &mut outcome.effects);
@@ -309,7 +347,7 @@ impl<E: Ends> Machine for Stream<E> {
 
     fn status(&self) -> Status {
         Status {
-            first_offset: self.segments.first_offset(),
+            first_offset: self.first_offset(),
             next_offset: self.next_offset,
             segments: self.segments.len(),
             bytes: self.segments.bytes(),

@@ -57,9 +57,19 @@ impl<E: Ends> Draft<E> {
     fn is_empty(&self) -> bool {
         self.builder.is_empty() && self.sequences.is_empty() && self.offsets.is_empty()
     }
+
+    /// True if it has nothing, and nobody waits for that.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_empty() && self.receipts.is_empty()
+    }
 }
 
 impl<E: Ends> Stream<E> {
+    /// True if something came in this turn: a request to end it is due.
+    pub fn has_draft(&self) -> bool {
+        !self.draft.is_idle()
+    }
+
     /// The last number of this publisher, with what came in this turn; `None` if there is none.
     pub fn sequence(&self, reference: &[u8]) -> Option<u64> {
         let drafted = self.draft.sequences.get(reference).copied();
@@ -164,7 +174,7 @@ impl<E: Ends> Stream<E> {
 
     /// The next segment begins with all that is tracked.
     fn close_segment(&mut self, at: Timestamp, outcome: &mut Outcome<Record, Effect<E>>) {
-        self.tracking.forget_offsets_below(self.segments.first_offset());
+        self.tracking.forget_offsets_below(self.first_offset());
         let snapshot = self.tracking.to_chunk(at, self.epoch, self.next_offset);
         self.record(snapshot, outcome);
         self.drop_segments(at, &mut outcome.effects);

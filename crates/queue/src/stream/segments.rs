@@ -34,7 +34,7 @@ const LOOK_AGAIN_MS: u64 = 10_000;
 
 impl Segments {
     /// The one that is written to begins at `first`.
-    pub(super) fn of(closed: impl IntoIterator<Item = Segment>, first: u64) -> Self {
+    pub fn of(closed: impl IntoIterator<Item = Segment>, first: u64) -> Self {
         let closed: VecDeque<Segment> = closed.into_iter().collect();
         let last = closed.back().copied().unwrap_or_default();
         Self {
@@ -48,6 +48,22 @@ impl Segments {
             closed,
             looked: Timestamp(0),
         }
+    }
+
+    /// This one is written to, and others are nobody's affair here.
+    pub(super) fn written_to(active: Segment) -> Self {
+        Self {
+            closed: VecDeque::new(),
+            bytes: active.bytes,
+            active,
+            looked: Timestamp(0),
+        }
+    }
+
+    /// Others than the one that is written to are somebody else's affair.
+    pub(super) fn forget_closed(&mut self) {
+        self.closed.clear();
+        self.bytes = self.active.bytes;
     }
 
     /// How many there are.
@@ -106,7 +122,7 @@ impl Segments {
     }
 
     /// A chunk was added.
-    pub(super) fn grow(&mut self, next: u64, bytes: u64, last: Timestamp) {
+    pub fn grow(&mut self, next: u64, bytes: u64, last: Timestamp) {
         (self.active.next, self.active.last) = (next, last);
         self.active.bytes += bytes;
         self.bytes += bytes;
@@ -114,7 +130,7 @@ impl Segments {
 
     /// Drops what the limits do not allow any more, from the oldest on. What a reader at `pinned` or behind it stands in is kept
     /// until the limits are exceeded twice. True if something was dropped.
-    pub(super) fn drop_old(
+    pub fn drop_old(
         &mut self,
         settings: &StreamSettings,
         now: Timestamp,
@@ -137,7 +153,7 @@ impl Segments {
     }
 
     /// When the oldest closed one is too old, in milliseconds since the Unix epoch; `u64::MAX` for never.
-    pub(super) fn expires_at_ms(&self, settings: &StreamSettings) -> u64 {
+    pub fn expires_at_ms(&self, settings: &StreamSettings) -> u64 {
         let (Some(oldest), Some(age)) = (self.closed.front(), settings.max_age_ms) else {
             return u64::MAX;
         };

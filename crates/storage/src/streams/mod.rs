@@ -484,6 +484,37 @@ impl StreamFiles {
         }
     }
 
+    /// Removes all files, from the oldest on: what is appended next may have any number. For a copy that others are far ahead of.
+    ///
+    /// # Errors
+    /// A file cannot be removed, and those before it are gone.
+    pub fn clear(&self) -> Result<(), StorageError> {
+        let mut writer = self.writer();
+        writer.check()?;
+        writer.clear();
+        loop {
+            let first = self.parts().into_iter().next();
+            let Some(first) = first else { return Ok(()) };
+            recovery::remove(self.fs.as_ref(), &first)?;
+            self.fs
+                .sync_dir(&self.dir)
+                .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))?;
+            self.parts
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(0);
+        }
+    }
+
+    /// What is in all files, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        let bytes = parts
+            .iter()
+            .map(|part| part.extent().end.saturating_sub(HEADER as u64));
+        bytes.sum()
+    }
+
     /// Removes the whole stream. Nothing is written any more; whoever reads a file now can go on to its end.
     ///
     /// # Errors

@@ -82,6 +82,14 @@ impl Writer {
         }
     }
 
+    /// There is no part any more.
+    pub(super) fn clear(&mut self) {
+        let entries = self.entries;
+        let taken_back = self.taken_back + 1;
+        *self = Self::new(None);
+        (self.entries, self.safe.entries, self.taken_back) = (entries, entries, taken_back);
+    }
+
     /// As far as the newest part is written now.
     pub(super) fn mark(&self, part: &Part) -> Mark {
         Mark {

@@ -18,6 +18,7 @@
 
 mod browse;
 mod consumers;
+mod deciding;
 mod host;
 mod kind;
 mod log;
@@ -25,6 +26,7 @@ mod messages;
 mod opening;
 mod reader;
 mod readers;
+mod reads;
 mod recovered;
 mod senders;
 mod writing;
