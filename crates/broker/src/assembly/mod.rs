@@ -45,6 +45,11 @@ impl QueueEvents for Follower {
         }
     }
 
+    fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> usize {
+        let broker = self.broker.get().and_then(Weak::upgrade);
+        broker.map_or(0, |broker| broker.topology().ask_for_chunks(stream.id, from, asked))
+    }
+
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>) {
         match self.broker.get().and_then(Weak::upgrade) {
             Some(broker) => broker.delete_unused_queue(queue, then),

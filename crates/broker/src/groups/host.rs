@@ -171,7 +171,7 @@ impl<M: Replicated> ReplicatedHost<M> {
         reason = "the caller has made it, and sends it elsewhere"
     )]
     pub fn handle(&mut self, now: Timestamp, request: M::Request) -> Result<(), M::Request> {
-        let of_store = M::of_store(&request).is_some();
+        let of_this_node = M::is_of_this_node(&request);
         if self.back.is_some() && !M::ends_something(&request) {
             return Err(request);
         }
@@ -179,7 +179,7 @@ impl<M: Replicated> ReplicatedHost<M> {
             self.memory = Some(*memory);
         }
         match &mut self.state {
-            State::Turned(host) if host.journal.leads() || of_store => {
+            State::Turned(host) if host.journal.leads() || of_this_node => {
                 let now = if host.journal.leads() { now } else { NO_TIME };
                 host.handle(now, request);
                 Ok(())
@@ -195,6 +195,12 @@ impl<M: Replicated> ReplicatedHost<M> {
                 && let Some(told) = host.machine.resumed()
             {
                 act(told);
+            }
+            if host.journal.leads()
+                && let Some(request) = host.machine.ends_turn()
+            {
+                let now = host.journal.groups().node().now();
+                host.handle(now, request);
             }
             host.commit(|effect, journal| sort(effect, journal, act));
             self.go_back(act);

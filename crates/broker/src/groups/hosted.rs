@@ -376,6 +376,13 @@ impl<M: Replicated> Hosted<M> {
             };
             self.mail.store(false, Ordering::SeqCst);
             let news = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+            for news in &news {
+                if let News::Committed(entry) = news
+                    && let Some(effect) = M::committed_here(entry)
+                {
+                    (self.act)(effect);
+                }
+            }
             host.hear(news);
             let generation = host.generation();
             host.take(&mut |effect| self.carry_out(generation, effect));

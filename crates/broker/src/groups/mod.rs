@@ -73,7 +73,7 @@ pub use rejected_frames::RejectedFrames;
 pub use replay::{Replay, block_at};
 pub use replicated::Replicated;
 pub use start::{Found, Identity, NotOpened};
-pub use starting::{Starting, read_together};
+pub use starting::{Showing, Starting, read_together};
 pub use transfer::{CopyPhase, CopyProgress};
 
 #[cfg(test)]

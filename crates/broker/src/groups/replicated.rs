@@ -2,6 +2,7 @@
 
 use super::handover;
 use crate::node::ends::Ends;
+use cluster::Committed;
 use model::{Block, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use queue::store::{self, LogPlace, Place, Stored, Whereabouts};
 use queue::{Effect, HandOver, QueueMachine, Request};
@@ -78,6 +79,25 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
 
     /// Whether a request ends something that is under way, for which a machine waits that is handed over.
     fn ends_something(request: &Self::Request) -> bool;
+
+    /// What this node does for itself with an entry that is committed, in the order of the entries and as soon as it is told,
+    /// whoever has decided it. What is committed when the member is opened is not told.
+    fn committed_here(_entry: &Committed) -> Option<Self::Effect> {
+        None
+    }
+
+    /// Whether a request is about what this node has for itself: then also a machine that follows takes it.
+    fn is_of_this_node(request: &Self::Request) -> bool {
+        Self::of_store(request).is_some()
+    }
+
+    /// One of the records that it has decided is committed.
+    fn record_committed(&mut self) {}
+
+    /// What it is to be asked at the end of a turn in which it decides.
+    fn ends_turn(&self) -> Option<Self::Request> {
+        None
+    }
 
     /// It has taken the place of another machine, of which effects may be lost: what whoever follows it has to be told.
     fn resumed(&self) -> Option<Self::Effect> {

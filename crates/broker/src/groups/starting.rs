@@ -14,6 +14,7 @@ use crate::node::journal::NodeLog;
 use crate::node::pager::stored_place;
 use bytes::Bytes;
 use cluster::{GroupId, Recovered};
+use model::Index;
 use queue::store::Stored;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -34,8 +35,30 @@ pub struct Starting<M: Replicated> {
     pub(super) at_start: bool,
 }
 
-impl<M: Replicated> Starting<M> {
+/// A member to which what the log has of its group is shown.
+pub trait Showing {
+    /// Its group.
+    fn group(&self) -> GroupId;
+
+    /// The index of the entry that comes next.
+    fn next(&self) -> Index;
+
     /// The log has this of the group; it is taken if it is the entry that comes next.
+    ///
+    /// # Errors
+    /// It is damaged.
+    fn show(&mut self, payload: &[u8]) -> Result<(), NotOpened>;
+}
+
+impl<M: Replicated> Showing for Starting<M> {
+    fn group(&self) -> GroupId {
+        self.group
+    }
+
+    fn next(&self) -> Index {
+        self.replayed.next()
+    }
+
     fn show(&mut self, payload: &[u8]) -> Result<(), NotOpened> {
         match GroupEntry::decode(payload) {
             Some((entry, _)) if entry.index == self.replayed.next() && self.terms.has(entry) => {
@@ -46,7 +69,9 @@ impl<M: Replicated> Starting<M> {
             _ => Ok(()),
         }
     }
+}
 
+impl<M: Replicated> Starting<M> {
     /// Reads by their indices what has not come of the entries.
     fn read_rest(&mut self) -> Result<(), NotOpened> {
         let log = self.groups.node().log.clone();
@@ -121,12 +146,12 @@ impl Found {
 
 /// Shows what the log has of these members' groups to each of them, in one pass. What the pass can't read, each reads by itself
 /// afterwards.
-pub fn read_together<M: Replicated>(log: &NodeLog, members: &mut [Result<Starting<M>, NotOpened>]) {
-    let mut by_group: BTreeMap<u64, &mut Result<Starting<M>, NotOpened>> = BTreeMap::new();
+pub fn read_together<S: Showing>(log: &NodeLog, members: &mut [Result<S, NotOpened>]) {
+    let mut by_group: BTreeMap<u64, &mut Result<S, NotOpened>> = BTreeMap::new();
     let mut begin = None;
     for member in members {
         if let Ok(starting) = member {
-            let (group, next) = (starting.group.0, starting.replayed.next());
+            let (group, next) = (starting.group().0, starting.next());
             if let Some(position) = log.group_position(group, next) {
                 begin = Some(begin.map_or(position, |known| position.min(known)));
                 by_group.insert(group, member);

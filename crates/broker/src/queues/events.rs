@@ -43,6 +43,12 @@ pub trait QueueEvents: Send + Sync {
     /// Another node can be reached again.
     fn reached(&self) {}
 
+    /// This node's copy of a stream lacks chunks from this offset on: another node that has one is asked for them, and with each
+    /// number of `asked` another one. Returns how many there are. It must not wait.
+    fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> usize {
+        0
+    }
+
     /// Of a queue that several nodes have, another one leads than before, or none does. Called without the lock of its host.
     fn led(&self, _queue: &Arc<Queue>) {}
 }

@@ -2,6 +2,7 @@
 //!
 //! Every queue that the catalog knows has a handle. That there is none means that the queue is deleted, and nothing else.
 
+use super::streams::is_of_copy;
 use super::{Queue, Remote, Request};
 use crate::clients::outbox::Question;
 use crate::clients::pressure::Pressure;
@@ -39,6 +40,12 @@ impl Shared {
     pub fn leader(&self) -> Option<NodeId> {
         let leader = self.replica.as_ref()?.replica()?.leader()?;
         Some(NodeId(leader.0.into()))
+    }
+
+    /// This node's copy, if that answers the request: of a stream each node that has a copy serves those who read.
+    fn read_here(&self, request: &Request) -> Option<&Arc<Queue>> {
+        let is_read = self.known.kind == QueueKind::Stream && is_of_copy(request);
+        self.replica.as_ref().filter(|_| is_read)
     }
 }
 
@@ -116,9 +123,10 @@ impl Handle {
             Self::Here(queue) => queue.submit_here(request),
             Self::Elsewhere(known, remote) => remote.submit(known.id, request),
             Self::WithoutOwner(_) => Self::decline(request),
-            Self::Shared(shared) => match &shared.remote {
-                Some(remote) => remote.submit(shared.known.id, request),
-                None => Self::decline(request),
+            Self::Shared(shared) => match (shared.read_here(&request), &shared.remote) {
+                (Some(copy), _) => copy.submit(request),
+                (None, Some(remote)) => remote.submit(shared.known.id, request),
+                (None, None) => Self::decline(request),
             },
         }
     }
@@ -127,7 +135,11 @@ impl Handle {
     pub fn ask(&self, question: Question, request: Request) {
         match self {
             Self::Here(queue) => queue.ask(question, request),
-            Self::Elsewhere(..) | Self::WithoutOwner(_) | Self::Shared(_) => self.submit(request),
+            Self::Shared(shared) => match shared.read_here(&request) {
+                Some(copy) => copy.ask(question, request),
+                None => self.submit(request),
+            },
+            Self::Elsewhere(..) | Self::WithoutOwner(_) => self.submit(request),
         }
     }
 

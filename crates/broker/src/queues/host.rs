@@ -38,6 +38,9 @@ pub trait QueueHost: Send {
     /// What it waits for may come on other threads, and is to turn this queue.
     fn belongs_to(&self, _: &Arc<Queue>) {}
 
+    /// A member of a group turns the queue from now on, and this is what is beside it.
+    fn follows(&self) {}
+
     /// What it shares with its readers, if it is a stream whose files could be opened.
     fn stream_log(&self) -> Option<&Arc<StreamLog>> {
         None

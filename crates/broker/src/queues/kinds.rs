@@ -3,7 +3,7 @@
 //! What clients may declare is the catalog's table of kinds. A kind more is a line there, a machine in the crate
 //! `queue`, and a line here.
 
-use super::QueueJournal;
+use super::{QueueJournal, Unused};
 use super::host::QueueHost;
 use super::replay::{ReplayedQueue, Replaying};
 use super::streams::OfFiles;
@@ -36,6 +36,9 @@ pub trait QueueType: Sync {
         None
     }
 
+    /// What there is of a queue beside the member of its group, on a node that has a copy.
+    fn beside_member(&self, known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Box<dyn QueueHost>;
+
     /// A queue whose journal is about to be replayed.
     fn replay(&self, settings: QueueSettings) -> Box<dyn Replaying>;
 
@@ -66,6 +69,11 @@ where
 
     fn start(&self, settings: QueueSettings, journal: QueueJournal) -> Box<dyn QueueHost> {
         Box::new(Host::new(M::new(settings), journal))
+    }
+
+    fn beside_member(&self, known: &catalog::Queue, _: &QueueSettings, _: &Arc<Node>) -> Box<dyn QueueHost> {
+        let made = queue_type(known.kind).unwrap_or(&CLASSIC);
+        Box::new(Unused::new(made))
     }
 
     fn replay(&self, settings: QueueSettings) -> Box<dyn Replaying> {

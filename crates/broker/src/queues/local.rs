@@ -8,7 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::streams::{StreamFigures, StreamLog};
+use super::streams::{StreamFigures, StreamLog, is_of_copy};
 use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
@@ -213,6 +213,20 @@ impl Queue {
     /// From now on the member of a group turns it.
     pub fn follow(self: &Arc<Self>, replica: Replica) {
         self.replica.get_or_init(|| replica).begin();
+        self.lock().follows();
+        self.turn_mail();
+    }
+
+    /// Another node decides what becomes of it than before, or this one does, or none.
+    pub(super) fn is_led_elsewhere(self: &Arc<Self>) {
+        if self.is_copy_of_stream() {
+            self.submit_here(Request::Wake);
+        }
+    }
+
+    /// True if it is this node's copy of a stream that several nodes have: reading it is this node's own affair.
+    pub(super) fn is_copy_of_stream(&self) -> bool {
+        self.replica().is_some() && self.kind() == QueueKind::Stream
     }
 
     /// What turns it, if several nodes have it.
@@ -358,6 +372,7 @@ impl Queue {
     /// Has the request handled, by this thread or by the one that is turning the queue now.
     pub fn submit(self: &Arc<Self>, request: Request<Ends>) {
         match self.replica() {
+            Some(_) if self.is_copy_of_stream() && is_of_copy(&request) => self.submit_here(request),
             Some(replica) => replica.submit(self, request),
             None => self.submit_here(request),
         }
@@ -515,8 +530,17 @@ impl Queue {
     pub fn retire(self: &Arc<Self>) {
         self.retired.store(true, Ordering::SeqCst);
         // Those who use a queue of several nodes are told on their own ones.
-        if self.replica().is_none() {
-            self.submit(Request::Retire);
+        match self.replica() {
+            None => self.submit(Request::Retire),
+            Some(_) if self.is_copy_of_stream() => self.submit_here(Request::Retire),
+            Some(_) => {}
+        }
+    }
+
+    /// This node has no copy of it any more, which is retired: what it had in files of its own goes.
+    pub(crate) fn forget_files(&self) {
+        if let Some(log) = self.stream_log() {
+            log.remove();
         }
     }
 
@@ -609,7 +633,7 @@ impl Queue {
     /// Has the machine decide, and counts what operators want to know.
     fn handle(&self, host: &mut BoxedHost, now: Timestamp, mut request: Request<Ends>) {
         // What goes on elsewhere is counted there.
-        if self.replica().is_none() {
+        if self.replica().is_none() || self.is_copy_of_stream() {
             self.count(&mut request, || host.inspect().is_sorted());
         }
         host.handle(now, request);

@@ -32,7 +32,7 @@ pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{HostAndPort, Peers, Remote, Request, StreamAddresses};
 pub use replay::{Missing, Replaying};
-pub use replica::{Follower, Machinery, Replica, group_of, groups_of, queue_of};
+pub use replica::{Follower, OfQueue, Replica, StartingMember, group_of, groups_of, queue_of};
 pub use status::Status;
 pub use unused::Unused;
 pub use work::{Alone, Envelope, Existing, SharedQueue, Work, WorkLinks};

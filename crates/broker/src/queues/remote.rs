@@ -96,6 +96,9 @@ pub trait Peers: Debug + Send + Sync {
         false
     }
 
+    /// This node's copy of a stream lacks chunks from this offset on: asks another node that has one. It may be lost.
+    fn ask_for_chunks(&self, _node: NodeId, _stream: QueueId, _from: u64) {}
+
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}
 }

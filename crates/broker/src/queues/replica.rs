@@ -3,17 +3,21 @@
 
 use super::local::Actions;
 use super::{Handle, Queue};
+use super::streams::StreamMember;
 use crate::groups::handle::Requests;
 use crate::groups::handover::Successor;
-use crate::groups::{Act, CopyProgress, Hosted, LastCopy, Nearby, NodeId, ReplicatedHost, Turns, block_at};
+use crate::groups::{
+    Act, CopyProgress, Hosted, LastCopy, Nearby, NodeId, NotOpened, Replicated, ReplicatedHost, Showing,
+    Starting, Turns, block_at,
+};
 use crate::node::ends::Ends;
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
 use cluster::GroupId;
-use model::{Block, Journaled, Machine, Mutant, QueueId, QueueSettings};
+use model::{Block, Index, Journaled, Machine, Mutant, QueueId, QueueSettings, Timestamp};
 use queue::fifo::Classic;
 use queue::store::LogPlace;
-use queue::{Inspect, QueueMachine, Request};
+use queue::{Inspect, Request};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -43,12 +47,170 @@ pub fn queue_of(group: GroupId) -> Option<QueueId> {
     (queue.0 > 0).then_some(queue)
 }
 
-/// The machine of a replicated queue.
-pub type Machinery = Hosted<Classic<Ends>>;
+/// A machine of queues that several nodes have.
+pub trait OfQueue: Replicated<Settings = QueueSettings, Request = Request<Ends>> + Inspect {
+    /// Carries out what a member's machine orders.
+    fn act(follower: Arc<Follower>) -> Act<Self::Effect>;
+
+    /// How it is after a turn, if its numbers are the queue's.
+    fn turned(&self, leads: bool) -> Option<Turned>;
+
+    /// Of a stream: how far the files were synced, by the last checkpoint, and the offset of the next message behind an entry.
+    fn stands(&self) -> Option<(Index, (Index, u64))> {
+        None
+    }
+}
+
+impl OfQueue for Classic<Ends> {
+    fn act(follower: Arc<Follower>) -> Act {
+        Box::new(move |effect| follower.arrange(effect))
+    }
+
+    fn turned(&self, leads: bool) -> Option<Turned> {
+        Some(Turned {
+            status: self.status(),
+            lost: self.lost(),
+            // Nothing is due where nothing is decided.
+            wakes_at_ms: if leads { self.wakes_at_ms() } else { u64::MAX },
+        })
+    }
+}
+
+/// A member of a queue's group, whatever machine it has. See [`Hosted`].
+trait Machinery: Send + Sync {
+    fn begin(&self, follower: Arc<Follower>);
+    fn is_damaged(&self) -> bool;
+    fn group(&self) -> GroupId;
+    fn segments(&self) -> JournalId;
+    fn hand_back(&self, journal: JournalId, successor: Arc<dyn Successor>);
+    fn progress(&self) -> Option<CopyProgress>;
+    fn last_copy(&self, term: u64) -> Option<LastCopy>;
+    fn give_up(&self);
+    fn set(&self, settings: QueueSettings);
+    #[allow(
+        clippy::result_large_err,
+        reason = "the caller has made it, and sends it elsewhere"
+    )]
+    fn submit(&self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>>;
+    fn submit_in(&self, term: u64, now: Timestamp, requests: Requests) -> bool;
+    fn look(&self, look: &mut dyn FnMut(&dyn Inspect));
+    fn stands(&self) -> Option<(Index, (Index, u64))>;
+    fn logged(&self, log: &NodeLog, at: LogPlace, nearby: &mut Nearby) -> Result<Arc<Block>, StorageError>;
+}
+
+impl<M: OfQueue> Machinery for Hosted<M> {
+    fn begin(&self, follower: Arc<Follower>) {
+        self.followed_by(follower);
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.is_damaged()
+    }
+
+    fn group(&self) -> GroupId {
+        self.group()
+    }
+
+    fn segments(&self) -> JournalId {
+        self.segments()
+    }
+
+    fn hand_back(&self, journal: JournalId, successor: Arc<dyn Successor>) {
+        self.hand_back(journal, successor);
+    }
+
+    fn progress(&self) -> Option<CopyProgress> {
+        self.progress()
+    }
+
+    fn last_copy(&self, term: u64) -> Option<LastCopy> {
+        self.last_copy(term)
+    }
+
+    fn give_up(&self) {
+        self.give_up();
+    }
+
+    fn set(&self, settings: QueueSettings) {
+        self.set(settings);
+    }
+
+    fn submit(&self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>> {
+        self.submit(now, request)
+    }
+
+    fn submit_in(&self, term: u64, now: Timestamp, requests: Requests) -> bool {
+        self.submit_in(term, now, requests)
+    }
+
+    fn look(&self, look: &mut dyn FnMut(&dyn Inspect)) {
+        self.inspect(|machine| look(machine));
+    }
+
+    fn stands(&self) -> Option<(Index, (Index, u64))> {
+        self.inspect(OfQueue::stands).flatten()
+    }
+
+    fn logged(&self, log: &NodeLog, at: LogPlace, nearby: &mut Nearby) -> Result<Arc<Block>, StorageError> {
+        let block = |record: &[u8]| {
+            let record = M::Record::decode(record)?;
+            M::brings(&record).map(|(_, block)| block.clone())
+        };
+        block_at(log, self.group(), at, nearby, block)
+    }
+}
+
+/// A member that is being started.
+pub enum StartingMember {
+    Queue(Starting<Classic<Ends>>),
+    Stream(Starting<StreamMember>),
+}
+
+impl StartingMember {
+    /// See [`Starting::finish`].
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn open(self, follower: &Arc<Follower>, life: u32) -> Result<Replica, NotOpened> {
+        let act = follower.clone();
+        let hosted: Arc<dyn Machinery> = match self {
+            Self::Queue(starting) => starting.finish(Classic::act(act))?,
+            Self::Stream(starting) => starting.finish(StreamMember::act(act))?,
+        };
+        Ok(Replica {
+            hosted,
+            follower: follower.clone(),
+            life,
+        })
+    }
+}
+
+impl Showing for StartingMember {
+    fn group(&self) -> GroupId {
+        match self {
+            Self::Queue(starting) => starting.group(),
+            Self::Stream(starting) => starting.group(),
+        }
+    }
+
+    fn next(&self) -> Index {
+        match self {
+            Self::Queue(starting) => starting.next(),
+            Self::Stream(starting) => starting.next(),
+        }
+    }
+
+    fn show(&mut self, payload: &[u8]) -> Result<(), NotOpened> {
+        match self {
+            Self::Queue(starting) => starting.show(payload),
+            Self::Stream(starting) => starting.show(payload),
+        }
+    }
+}
 
 /// See the module.
 pub struct Replica {
-    hosted: Arc<Machinery>,
+    hosted: Arc<dyn Machinery>,
     follower: Arc<Follower>,
     life: u32,
 }
@@ -81,14 +243,16 @@ impl Follower {
         })
     }
 
-    /// What the member is opened with.
-    pub fn act(self: &Arc<Self>) -> Act {
-        let follower = self.clone();
-        Box::new(move |effect| {
-            if let Some(queue) = follower.queue.upgrade() {
-                queue.arrange(effect, &mut follower.actions(), &mut |_, answer| Some(answer));
-            }
-        })
+    /// What the queue is ordered, carries itself out when the host's lock is free.
+    pub(super) fn arrange(&self, effect: queue::Effect<Ends>) {
+        if let Some(queue) = self.queue() {
+            queue.arrange(effect, &mut self.actions(), &mut |_, answer| Some(answer));
+        }
+    }
+
+    /// Whose it is.
+    pub(super) fn queue(&self) -> Option<Arc<Queue>> {
+        self.queue.upgrade()
     }
 
     fn actions(&self) -> MutexGuard<'_, Actions> {
@@ -102,25 +266,17 @@ impl Follower {
     }
 }
 
-impl Turns<Classic<Ends>> for Follower {
-    fn turned(&self, host: &ReplicatedHost<Classic<Ends>>) {
-        let Some(queue) = self.queue.upgrade() else { return };
+impl<M: OfQueue> Turns<M> for Follower {
+    fn turned(&self, host: &ReplicatedHost<M>) {
+        let Some(queue) = self.queue() else { return };
         self.note(&self.term, host.term().unwrap_or(0));
         let leader = host.leader().map_or(0, |leader| u64::from(leader.node.0) + 1);
         self.note(&self.leader, leader);
         self.commit_latency_us
             .store(host.commit_latency_us(), Ordering::Relaxed);
-        if let Some(machine) = host.machine() {
-            let wakes_at_ms = match host.leads() {
-                true => machine.wakes_at_ms(),
-                // Nothing is due where nothing is decided.
-                false => u64::MAX,
-            };
-            let turned = Turned {
-                status: machine.status(),
-                lost: machine.lost(),
-                wakes_at_ms,
-            };
+        if let Some(machine) = host.machine()
+            && let Some(turned) = machine.turned(host.leads())
+        {
             queue.note_turn(machine, &turned, &mut self.actions());
         }
     }
@@ -130,6 +286,7 @@ impl Turns<Classic<Ends>> for Follower {
         // Whoever leads from now on has its settings before anything is due.
         if self.moved.swap(false, Ordering::SeqCst) {
             queue.events().led(&queue);
+            queue.is_led_elsewhere();
         }
         let actions = std::mem::take(&mut *self.actions());
         queue.carry_out(actions);
@@ -138,7 +295,7 @@ impl Turns<Classic<Ends>> for Follower {
 
 impl Replica {
     /// The member is open. This node has had so many before.
-    pub fn new(hosted: Arc<Machinery>, follower: Arc<Follower>, life: u32) -> Self {
+    pub fn new<M: OfQueue>(hosted: Arc<Hosted<M>>, follower: Arc<Follower>, life: u32) -> Self {
         Self {
             hosted,
             follower,
@@ -158,7 +315,7 @@ impl Replica {
 
     /// Begins to follow its turns. The queue has it by now.
     pub fn begin(&self) {
-        self.hosted.followed_by(self.follower.clone());
+        self.hosted.begin(self.follower.clone());
     }
 
     /// In which term this node decides, if it does.
@@ -242,7 +399,16 @@ impl Replica {
 
     /// Looks at the machine between two turns, if there is one.
     pub fn look<T>(&self, look: impl FnOnce(&dyn Inspect) -> T) -> Option<T> {
-        self.hosted.inspect(|machine| look(machine))
+        let (mut look, mut found) = (Some(look), None);
+        self.hosted.look(&mut |machine| {
+            found = look.take().map(|look| look(machine));
+        });
+        found
+    }
+
+    /// See [`OfQueue::stands`].
+    pub fn stands(&self) -> Option<(Index, (Index, u64))> {
+        self.hosted.stands()
     }
 
     /// The block that the entry brought which the log has of the group at this index.
@@ -255,10 +421,6 @@ impl Replica {
         at: LogPlace,
         nearby: &mut Nearby,
     ) -> Result<Option<Arc<Block>>, StorageError> {
-        let block = |record: &[u8]| {
-            let record = <Classic<Ends> as Machine>::Record::decode(record)?;
-            Classic::<Ends>::brings(&record).map(|(_, block)| block.clone())
-        };
-        block_at(log, self.group(), at, nearby, block).map(Some)
+        self.hosted.logged(log, at, nearby).map(Some)
     }
 }

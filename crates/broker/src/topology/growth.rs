@@ -6,11 +6,12 @@ use super::replicas::member_id;
 use crate::groups::Identity;
 use crate::groups::handover::{self, Contents, Successor};
 use crate::node::ends::Ends;
-use crate::queues::{Follower, Handle, Heir, Queue, Remote, Replica, Shared, group_of};
+use crate::queues::{Follower, Handle, Heir, OfQueue, Queue, Remote, Replica, Shared, group_of};
 use catalog::Member;
 use cluster::Membership;
 use model::{Mutant, QueueId, QueueSettings};
 use queue::Request;
+use queue::fifo::Classic;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -291,12 +292,12 @@ impl Topology {
         let groups = self.groups().zip(self.alone_in_group(known));
         let (groups, identity) = groups.ok_or("the node has no groups")?;
         let follower = Follower::of(queue);
-        let opened = handover::open(
+        let opened = handover::open::<Classic<Ends>>(
             groups,
             identity,
             settings.clone().of_several(),
             contents,
-            follower.act(),
+            Classic::act(follower.clone()),
         );
         let member = opened.map_err(|why| format!("{why:?}"))?;
         Ok(Replica::new(member, follower, 0))

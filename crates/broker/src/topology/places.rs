@@ -157,6 +157,23 @@ impl Topology {
         peers.is_some_and(|peers| peers.store_offset(node, stream, reference, offset))
     }
 
+    /// This node's copy of a stream lacks chunks from this offset on: another node that has one and can be reached is asked, with
+    /// each number of `asked` another one. Returns how many there are.
+    pub(crate) fn ask_for_chunks(&self, stream: QueueId, from: u64, asked: usize) -> usize {
+        let (Some(Handle::Shared(shared)), Some(peers)) = (self.registry.get(stream), self.peers.get()) else {
+            return 0;
+        };
+        let own = self.own_node();
+        let others = shared.known.members().map(|it| it.node);
+        let others: Vec<NodeId> = others
+            .filter(|node| *node != own && peers.reach(*node).is_some())
+            .collect();
+        if let Some(node) = others.get(asked % others.len().max(1)) {
+            peers.ask_for_chunks(*node, stream, from);
+        }
+        others.len()
+    }
+
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.
     pub fn tell_alarm(&self, reason: Option<AlarmReason>) {
         if let Some(peers) = self.peers.get() {

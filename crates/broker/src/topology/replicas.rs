@@ -1,20 +1,20 @@
 //! Queues that several nodes have: this node's copies of them, and their handles.
 
 use super::Topology;
-use crate::groups::{Found, Identity, NodeGroups, NotOpened, Starting, handover, member_journal};
-use crate::node::ends::Ends;
-use crate::queues::{Follower, Handle, Queue, QueueType, Replica, Shared, Unused, group_of, queue_type};
-use catalog::Member;
+use crate::groups::{Found, Identity, NodeGroups, NotOpened, handover, member_journal};
+use crate::queues::{
+    Follower, Handle, Queue, QueueType, Replica, Shared, StartingMember, group_of, queue_type,
+};
+use catalog::{Member, QueueKind};
 use cluster::{MemberId, Membership, NodeId, Status, Step};
 use model::{QueueId, QueueSettings};
 use queue::Request;
-use queue::fifo::Classic;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// A member of a queue's group that is being started, or why it is not.
-pub(crate) type StartingReplica = Result<Starting<Classic<Ends>>, NotOpened>;
+pub(crate) type StartingReplica = Result<StartingMember, NotOpened>;
 
 /// The member as its group knows it.
 pub(crate) fn member_id(member: Member) -> Option<MemberId> {
@@ -103,7 +103,16 @@ impl Topology {
             me,
             members: Membership::of(&founders),
         };
-        Some((me.life, found.begin(groups, identity, settings.of_several())))
+        let settings = settings.of_several();
+        let starting = match known.kind {
+            QueueKind::Stream => found
+                .begin(groups, identity, settings)
+                .map(StartingMember::Stream),
+            _ => found
+                .begin(groups, identity, settings)
+                .map(StartingMember::Queue),
+        };
+        Some((me.life, starting))
     }
 
     /// A queue that several nodes have exists: the handle of it, and this node's copy, if it is to have one.
@@ -169,6 +178,7 @@ impl Topology {
             queue.retire();
             handover::renounce(groups, replica.group(), Some(queue.segments()));
             replica.give_up();
+            queue.forget_files();
         }
     }
 
@@ -323,20 +333,20 @@ impl Topology {
         settings: &QueueSettings,
         (life, starting): (u32, StartingReplica),
     ) -> Option<Arc<Queue>> {
-        let nothing = Box::new(Unused::new(made));
-        let queue = Queue::new(known, made, nothing, self.node.clone(), self.queue_events.clone());
+        let beside = made.beside_member(known, settings, &self.node);
+        let queue = Queue::new(known, made, beside, self.node.clone(), self.queue_events.clone());
         if settings.deduplicates {
             queue.compare();
         }
         let follower = Follower::of(&queue);
-        let opened = starting.and_then(|starting| starting.finish(follower.act()));
+        let opened = starting.and_then(|starting| starting.open(&follower, life));
         let opened = opened.inspect_err(|why| {
             tracing::error!(
                 area = "groups",
                 "{queue:?}: this node's copy is damaged, and takes part in nothing: {why:?}"
             );
         });
-        queue.follow(Replica::new(opened.ok()?, follower, life));
+        queue.follow(opened.ok()?);
         self.share_memory(&queue);
         Some(queue)
     }
@@ -370,6 +380,7 @@ impl Topology {
             if let Some(replica) = queue.replica() {
                 handover::forget(groups, replica.group(), Some(queue.segments()));
             }
+            queue.forget_files();
         } else if let (Some(_), Some(groups)) = (shared.damaged, self.groups()) {
             let group = group_of(&shared.known);
             handover::forget(groups, group, Some(member_journal(group)));

@@ -137,6 +137,22 @@ impl<E: Ends> Reading<E> {
         }));
     }
 
+    /// Those who only watch are told that it is over for them, and are gone: somebody else decides now.
+    pub fn end_watches(&mut self, effects: &mut Vec<ReadEffect<E>>) {
+        let watches: Vec<ConsumerId> = self
+            .readers
+            .iter()
+            .filter(|(_, it)| it.position.is_none())
+            .map(|(reader, _)| *reader)
+            .collect();
+        for reader in watches {
+            if let Some(it) = self.readers.remove(&reader) {
+                let outlet = it.outlet;
+                effects.push(ReadEffect::Gone { reader, outlet });
+            }
+        }
+    }
+
     /// Everything below may be read.
     pub fn committed(&self) -> u64 {
         self.committed

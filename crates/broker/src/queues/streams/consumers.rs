@@ -129,7 +129,11 @@ impl Consumers {
                 it.take(chunk, stream);
                 continue;
             }
+            // What a full disk has taken back comes again.
             let below = it.below?;
+            if it.next < below && it.next >= log.committed() {
+                return None;
+            }
             if it.next >= below {
                 it.below = None;
                 // A file that is dropped is not held open for somebody who needs nothing of it.
@@ -141,7 +145,7 @@ impl Consumers {
                 continue;
             }
             if !std::mem::replace(&mut it.is_loading, true) {
-                log.load(id, it.cursor.take(), it.next, below);
+                log.load(id, it.cursor.take(), it.next, below.min(log.committed()));
             }
             return None;
         }

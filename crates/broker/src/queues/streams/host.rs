@@ -3,8 +3,8 @@
 //! Those who read are beside the machine.
 
 use super::deciding::{Deciding, answered, effect_of, stream_settings};
-use super::log::{StreamLog, name_of};
-use super::opening::{self, Opening};
+use super::log::StreamLog;
+use super::opening::{Open, Opening};
 use super::reads::Reads;
 use crate::node::Node;
 use crate::node::ends::Ends;
@@ -18,7 +18,7 @@ use queue::{
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
-use storage::{JournalId, StorageError};
+use storage::JournalId;
 
 /// A stream and what it needs.
 pub struct StreamHost {
@@ -26,7 +26,7 @@ pub struct StreamHost {
     /// Those who read. Without files nothing is taken, either.
     reads: Reads,
     /// They may be, in a while.
-    opening: Option<Opening>,
+    opening: Option<Opening<Stream<Ends>>>,
     /// What leaves once so many records are safe, in order.
     waiting: VecDeque<(u64, Effect<Ends>)>,
     /// Records that were made since the start.
@@ -41,22 +41,11 @@ impl StreamHost {
     /// The stream as its files have it, or empty.
     pub fn open(known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Self {
         let (settings, is_new) = (stream_settings(settings), node.streams.opens_new_ones());
-        match opening::open(known, settings.clone(), node, is_new) {
+        match Stream::open(known, settings.clone(), node, is_new) {
             Ok((machine, log)) => Self::of(&known.name, machine, Some(log)),
             Err(error) => {
-                let name = name_of(known);
-                let opening = error.may_pass().then(|| {
-                    tracing::error!(
-                        area = "storage",
-                        "{name} cannot be opened: {error}; it takes and gives nothing until it can be, which is tried by itself"
-                    );
-                    Opening::new(known, settings.clone(), node, is_new)
-                });
-                if opening.is_none() {
-                    cannot_be_opened(&name, &error);
-                }
                 Self {
-                    opening,
+                    opening: Opening::after(&error, known, settings.clone(), node, is_new),
                     ..Self::of(&known.name, Stream::new(settings), None)
                 }
             }
@@ -105,7 +94,7 @@ impl StreamHost {
                 let settings = opening.settings;
                 self.ask(Ask::Configure { settings });
             }
-            Err(error) => cannot_be_opened(&opening.name(), &error),
+            Err(error) => opening.is_over(&error),
         }
     }
 
@@ -434,12 +423,4 @@ impl Inspect for StreamHost {
     fn tracking(&self) -> Option<Tracking> {
         Some(self.deciding.machine.tracking().clone())
     }
-}
-
-/// Until an operator has done something about that.
-fn cannot_be_opened(name: &str, error: &StorageError) {
-    tracing::error!(
-        area = "storage",
-        "{name} cannot be opened, and takes and gives nothing until it is mended or deleted: {error}"
-    );
 }

@@ -1,5 +1,6 @@
 //! What the table of kinds knows of streams: they are opened, and no journal has anything of them.
 
+use super::copy::CopyHost;
 use super::host::StreamHost;
 use crate::groups::handover::Whose;
 use crate::node::Node;
@@ -30,6 +31,15 @@ impl QueueType for OfFiles {
         node: &Arc<Node>,
     ) -> Option<Box<dyn QueueHost>> {
         Some(Box::new(StreamHost::open(known, settings, node)))
+    }
+
+    fn beside_member(
+        &self,
+        known: &catalog::Queue,
+        settings: &QueueSettings,
+        node: &Arc<Node>,
+    ) -> Box<dyn QueueHost> {
+        Box::new(CopyHost::open(known, settings, node))
     }
 
     fn replay(&self, _: QueueSettings) -> Box<dyn Replaying> {

@@ -1,9 +1,11 @@
 //! What the host of a stream and its readers share: the files, the newest chunks, and how far all is safe.
 
+use super::feeding::Feeding;
 use super::writing::Writing;
 use crate::node::Node;
 use crate::queues::Queue;
 use bytes::Bytes;
+use cluster::GroupId;
 use model::QueueId;
 use model::chunk::{ChunkKind, HEADER_BYTES, Header};
 use queue::Request;
@@ -42,8 +44,10 @@ pub struct StreamLog {
     pub(super) name: Box<str>,
     pub(super) node: Arc<Node>,
     pub(super) files: StreamFiles,
-    queue: OnceLock<Weak<Queue>>,
-    pub(super) committed: AtomicU64,
+    /// The group whose committed entries go to the files, if several nodes have the stream.
+    pub(super) group: Option<GroupId>,
+    pub(super) queue: OnceLock<Weak<Queue>>,
+    committed: AtomicU64,
     last_chunk: AtomicU64,
     /// Those who take chunks or messages.
     readers: AtomicUsize,
@@ -73,6 +77,7 @@ struct TailChunk {
 #[derive(Default)]
 pub(super) struct Io {
     pub(super) writing: Writing,
+    pub(super) feeding: Feeding,
     loaded: Vec<Loaded>,
 }
 
@@ -93,13 +98,19 @@ pub(super) fn name_of(known: &catalog::Queue) -> Box<str> {
 
 impl StreamLog {
     /// Around opened files, of which everything is safe.
-    pub(super) fn new(known: &catalog::Queue, node: Arc<Node>, files: StreamFiles) -> Arc<Self> {
+    pub(super) fn new(
+        known: &catalog::Queue,
+        node: Arc<Node>,
+        files: StreamFiles,
+        group: Option<GroupId>,
+    ) -> Arc<Self> {
         let (_, next) = files.bounds();
         Arc::new(Self {
             id: known.id,
             name: name_of(known),
             node,
             files,
+            group,
             queue: OnceLock::new(),
             committed: AtomicU64::new(next),
             last_chunk: AtomicU64::new(NONE),
@@ -107,6 +118,7 @@ impl StreamLog {
             tail: Mutex::default(),
             io: Mutex::new(Io {
                 writing: Writing::new(next),
+                feeding: Feeding::default(),
                 loaded: Vec::new(),
             }),
             damage: Mutex::default(),
@@ -164,6 +176,11 @@ impl StreamLog {
     /// Everything below this offset may be read.
     pub fn committed(&self) -> u64 {
         self.committed.load(Ordering::Acquire)
+    }
+
+    /// Everything below this offset may be read from now on.
+    pub(super) fn is_committed(&self, below: u64) {
+        self.committed.store(below, Ordering::Release);
     }
 
     /// The first offset that is there, or the next one if there is none.
@@ -329,11 +346,14 @@ impl StreamLog {
 
     /// What is in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.io().writing.pending_bytes + self.tail().bytes
+        let io = self.io();
+        let waits = io.writing.pending_bytes + io.feeding.bytes();
+        drop(io);
+        waits + self.tail().bytes
     }
 
     /// Keeps chunks for readers, if there are some, and the node has memory for that.
-    pub(super) fn keep_newest(&self, records: &[Record]) {
+    pub(super) fn keep_newest<'a>(&self, records: impl Iterator<Item = &'a Record>) {
         let may_keep = self.node.streams.may_keep();
         let readers = if may_keep {
             self.readers.load(Ordering::Acquire)

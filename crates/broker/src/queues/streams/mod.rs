@@ -18,10 +18,13 @@
 
 mod browse;
 mod consumers;
+mod copy;
 mod deciding;
+mod feeding;
 mod host;
 mod kind;
 mod log;
+mod member;
 mod messages;
 mod opening;
 mod reader;
@@ -31,6 +34,9 @@ mod recovered;
 mod senders;
 mod writing;
 
+pub(crate) use copy::is_of_copy;
+pub use feeding::Pieces;
 pub use kind::OfFiles;
 pub use log::{StreamFigures, StreamLog};
+pub use member::StreamMember;
 pub use reader::{NextChunk, ReadChunk, StreamReader};

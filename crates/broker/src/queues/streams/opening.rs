@@ -6,60 +6,116 @@ use super::recovered;
 use super::writing::TRY_AGAIN_MS;
 use crate::node::Node;
 use crate::node::ends::Ends;
-use crate::queues::Queue;
+use crate::queues::{Queue, group_of};
+use model::Index;
 use queue::Request;
 use queue::stream::{Stream, StreamSettings};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use storage::StorageError;
 
-/// A stream as its files have it.
-pub(super) type Opened = (Stream<Ends>, Arc<StreamLog>);
+/// What the files of a stream are opened for.
+pub(super) trait Open: Sized + Send + 'static {
+    /// Opens the files of a stream.
+    ///
+    /// # Errors
+    /// They can't be read, or made.
+    fn open(
+        known: &catalog::Queue,
+        settings: StreamSettings,
+        node: &Arc<Node>,
+        is_new: bool,
+    ) -> Result<(Self, Arc<StreamLog>), StorageError>;
+}
 
-/// Opens the files of a stream, which may be `is_new`.
-///
-/// # Errors
-/// They can't be read, or made.
-pub(super) fn open(
-    known: &catalog::Queue,
-    settings: StreamSettings,
-    node: &Arc<Node>,
-    is_new: bool,
-) -> Result<Opened, StorageError> {
-    let files = node.streams.open(known.id, is_new)?;
-    let log = StreamLog::new(known, node.clone(), files);
-    let machine = recovered::machine(&log, settings)?;
-    // Those that a kill has left.
-    log.drop_below(machine.segments().first_offset());
-    Ok((machine, log))
+/// The machine of a stream of one node is what the files have.
+impl Open for Stream<Ends> {
+    fn open(
+        known: &catalog::Queue,
+        settings: StreamSettings,
+        node: &Arc<Node>,
+        is_new: bool,
+    ) -> Result<(Self, Arc<StreamLog>), StorageError> {
+        let files = node.streams.open(known.id, is_new)?;
+        let log = StreamLog::new(known, node.clone(), files, None);
+        let machine = recovered::machine(&log, settings)?;
+        // Those that a kill has left.
+        log.drop_below(machine.segments().first_offset());
+        Ok((machine, log))
+    }
+}
+
+/// Up to which entry the files of a stream of several nodes have its chunks.
+pub(super) struct Handed(pub Index);
+
+impl Open for Handed {
+    fn open(
+        known: &catalog::Queue,
+        _: StreamSettings,
+        node: &Arc<Node>,
+        _: bool,
+    ) -> Result<(Self, Arc<StreamLog>), StorageError> {
+        // A node that becomes a member again goes on with what it had: all of that was committed.
+        let files = node.streams.open(known.id, false)?;
+        let log = StreamLog::new(known, node.clone(), files, Some(group_of(known)));
+        let handed = recovered::last_index(&log)?;
+        Ok((Self(handed), log))
+    }
 }
 
 /// See the module.
-pub(super) struct Opening {
+pub(super) struct Opening<T> {
     /// What the stream is to be opened with.
     pub settings: StreamSettings,
     /// In milliseconds since the Unix epoch; `None` while it is tried.
     tries_at_ms: Option<u64>,
-    attempt: Arc<Attempt>,
+    attempt: Arc<Attempt<T>>,
 }
 
+/// What came of it.
+type Opened<T> = Result<(T, Arc<StreamLog>), StorageError>;
+
 /// What the thread has.
-struct Attempt {
+struct Attempt<T> {
     known: catalog::Queue,
     node: Arc<Node>,
     is_new: bool,
     queue: OnceLock<Weak<Queue>>,
-    result: Mutex<Option<Result<Opened, StorageError>>>,
+    result: Mutex<Option<Opened<T>>>,
 }
 
-impl Attempt {
-    fn result(&self) -> MutexGuard<'_, Option<Result<Opened, StorageError>>> {
+impl<T> Attempt<T> {
+    fn result(&self) -> MutexGuard<'_, Option<Opened<T>>> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Opening {
-    /// It failed just now.
-    pub fn new(known: &catalog::Queue, settings: StreamSettings, node: &Arc<Node>, is_new: bool) -> Self {
+impl<T: Open> Opening<T> {
+    /// It failed just now, for this. None if that does not pass: then an operator has to do something about it.
+    pub fn after(
+        error: &StorageError,
+        known: &catalog::Queue,
+        settings: StreamSettings,
+        node: &Arc<Node>,
+        is_new: bool,
+    ) -> Option<Self> {
+        let name = name_of(known);
+        if error.may_pass() {
+            tracing::error!(
+                area = "storage",
+                "{name} cannot be opened: {error}; it takes and gives nothing until it can be, which is tried by itself"
+            );
+            return Some(Self::new(known, settings, node, is_new));
+        }
+        cannot_be_opened(&name, error);
+        None
+    }
+
+    /// It failed for something that does not pass.
+    pub fn is_over(&self, error: &StorageError) {
+        cannot_be_opened(&name_of(&self.attempt.known), error);
+    }
+
+    fn new(known: &catalog::Queue, settings: StreamSettings, node: &Arc<Node>, is_new: bool) -> Self {
         Self {
             settings,
             tries_at_ms: Some(node.now().0 + TRY_AGAIN_MS),
@@ -83,18 +139,13 @@ impl Opening {
         self.attempt.queue.get().and_then(Weak::upgrade)
     }
 
-    /// What it is called in the log.
-    pub fn name(&self) -> Box<str> {
-        name_of(&self.attempt.known)
-    }
-
     /// When [`go_on`](Self::go_on) is to be called, in milliseconds since the Unix epoch; `u64::MAX` for never.
     pub fn wakes_at_ms(&self) -> u64 {
         self.tries_at_ms.unwrap_or(u64::MAX)
     }
 
     /// Has it tried, if it is time for that; returns what has come of it, unless it is to be tried once more.
-    pub fn go_on(&mut self, now_ms: u64) -> Option<Result<Opened, StorageError>> {
+    pub fn go_on(&mut self, now_ms: u64) -> Option<Opened<T>> {
         let result = self.attempt.result().take();
         if let Some(Err(error)) = &result
             && error.may_pass()
@@ -106,7 +157,7 @@ impl Opening {
             let (attempt, settings) = (self.attempt.clone(), self.settings.clone());
             let (node, stream) = (&self.attempt.node, self.attempt.known.id);
             node.streams.write(stream, move || {
-                let opened = open(&attempt.known, settings, &attempt.node, attempt.is_new);
+                let opened = T::open(&attempt.known, settings, &attempt.node, attempt.is_new);
                 *attempt.result() = Some(opened);
                 if let Some(queue) = attempt.queue.get().and_then(Weak::upgrade) {
                     queue.submit(Request::Wake);
@@ -115,4 +166,12 @@ impl Opening {
         }
         result
     }
+}
+
+/// Until an operator has done something about that.
+fn cannot_be_opened(name: &str, error: &StorageError) {
+    tracing::error!(
+        area = "storage",
+        "{name} cannot be opened, and takes and gives nothing until it is mended or deleted: {error}"
+    );
 }

@@ -144,6 +144,19 @@ impl Readers {
         self.tell(ordered, effects);
     }
 
+    /// Another node decides from now on: those who publish here and those of groups are told, and look for it.
+    pub(super) fn end_watches(&mut self, effects: &mut Vec<Effect<Ends>>) {
+        self.groups = Groups::default();
+        let mut ordered = Vec::new();
+        self.reading.end_watches(&mut ordered);
+        for order in &ordered {
+            if let ReadEffect::Gone { reader, .. } = order {
+                self.outlets.remove(reader);
+            }
+        }
+        self.tell(ordered, effects);
+    }
+
     /// The stream is gone.
     pub(super) fn end(&mut self, effects: &mut Vec<Effect<Ends>>) {
         self.consumers = Consumers::default();

@@ -3,7 +3,7 @@
 
 use super::log::StreamLog;
 use crate::node::ends::Ends;
-use model::{Machine, Outcome, Timestamp};
+use model::{Index, Machine, Outcome, Timestamp};
 use queue::stream::{Record, Segment, Stream, StreamSettings};
 use storage::StorageError;
 
@@ -26,11 +26,8 @@ pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>
     });
     let mut machine = Stream::of_segments(settings, closed, newest.first);
     let mut outcome = Outcome::default();
+    tell_found(log);
     let files = log.files();
-    if let Some(torn) = files.torn() {
-        log.is_torn(torn);
-    }
-    files.damage().iter().for_each(|it| log.is_damaged(it));
     let damaged = files.walk_newest(|head, bytes| {
         if head.first > machine.status().next_offset {
             // What is missing was given out.
@@ -49,4 +46,25 @@ pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>
     }
     machine.recovered(false);
     Ok(machine)
+}
+
+/// Up to which entry the files of a stream of several nodes have its chunks; 0 if they have none.
+///
+/// # Errors
+/// The newest file cannot be read.
+pub fn last_index(log: &StreamLog) -> Result<Index, StorageError> {
+    tell_found(log);
+    let mut last = 0;
+    let damaged = log.files().walk_newest(|head, _| last = head.index)?;
+    damaged.iter().for_each(|it| log.is_damaged(it));
+    Ok(last)
+}
+
+/// What opening the files has found.
+fn tell_found(log: &StreamLog) {
+    let files = log.files();
+    if let Some(torn) = files.torn() {
+        log.is_torn(torn);
+    }
+    files.damage().iter().for_each(|it| log.is_damaged(it));
 }

@@ -7,7 +7,6 @@ use crate::node::streams::Written;
 use queue::stream::Record;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use storage::{StorageError, StreamEntry};
 
 /// What could not be written or opened for want of room or of descriptors is tried again after so long, in milliseconds.
@@ -52,7 +51,7 @@ pub(super) struct Progress {
 }
 
 /// Why a round did not succeed.
-enum Trouble {
+pub(super) enum Trouble {
     /// The same may succeed later.
     Passing(StorageError),
     Final(StorageError),
@@ -65,6 +64,37 @@ impl Writing {
             below,
             ..Self::default()
         }
+    }
+
+    /// Nothing is written any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The thread has something to do from now on. False if it had before.
+    pub(super) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_busy, true)
+    }
+
+    /// Which segments are to go.
+    pub(super) fn take_drop_below(&mut self) -> Option<u64> {
+        self.drop_below.take()
+    }
+
+    /// All that was to be written in this round was.
+    pub(super) fn succeeded(&mut self, name: &str) {
+        if std::mem::take(&mut self.is_stalled) {
+            tracing::warn!(area = "storage", "{name} can be written to again");
+        }
+    }
+
+    /// The round is over, and these segments are still to go; `has_more` says whether something else is to be written. Whether
+    /// the next round is due at once.
+    pub(super) fn ends_round(&mut self, drop_below: Option<u64>, has_more: bool) -> bool {
+        self.drop_below = self.drop_below.max(drop_below);
+        let waits = self.try_again_at_ms.is_some();
+        self.is_busy = waits || has_more || self.drop_below.is_some();
+        self.is_busy && !waits
     }
 }
 
@@ -126,11 +156,12 @@ impl StreamLog {
         self.io().writing.try_again_at_ms.unwrap_or(u64::MAX)
     }
 
-    fn go_on(self: &Arc<Self>) {
+    pub(super) fn go_on(self: &Arc<Self>) {
         let log = self.clone();
-        self.node
-            .streams
-            .write(self.id, move || log.guarded(Self::write_round));
+        self.node.streams.write(self.id, move || match log.group {
+            None => log.guarded(Self::write_round),
+            Some(group) => log.guarded(|log| log.feed_round(group)),
+        });
     }
 
     /// Does this on the writing thread, which does the same for others: a panic ends what is written to this stream, and no more.
@@ -162,7 +193,7 @@ impl StreamLog {
         let is_declared = is_declared || records.is_empty();
         let outcome = self.write_out(records.get(safe..).unwrap_or_default(), is_declared);
         if outcome.is_ok() {
-            self.keep_newest(&records);
+            self.keep_newest(records.iter());
         }
         let kept = match &outcome {
             Err(Trouble::Final(_)) => None,
@@ -170,23 +201,25 @@ impl StreamLog {
         };
         let mut io = self.io();
         let writing = &mut io.writing;
-        writing.drop_below = writing.drop_below.max(kept);
         match outcome {
             Ok(()) => self.wrote(writing, &records),
             Err(Trouble::Passing(error)) => self.waits(writing, records, &error),
             Err(Trouble::Final(error)) => self.fail(writing, &error.to_string()),
         }
-        let waits = writing.try_again_at_ms.is_some();
-        let is_done = writing.pending.is_empty() && writing.drop_below.is_none();
-        writing.is_busy = waits || !is_done;
-        let goes_on = writing.is_busy && !waits;
+        let has_more = !writing.pending.is_empty();
+        let goes_on = writing.ends_round(kept, has_more);
         drop(io);
-        let written: Arc<dyn Written> = self.clone();
-        self.node.streams.wrote(&written);
+        self.wrote_round();
         if goes_on {
             self.go_on();
         }
         self.turn();
+    }
+
+    /// The stream's files stay open for a while.
+    pub(super) fn wrote_round(self: &Arc<Self>) {
+        let written: Arc<dyn Written> = self.clone();
+        self.node.streams.wrote(&written);
     }
 
     fn wrote(&self, writing: &mut Writing, records: &[Record]) {
@@ -195,17 +228,20 @@ impl StreamLog {
         writing.synced += records.len() as u64;
         if let Some(last) = records.last() {
             writing.below = last.chunk().header().next_offset();
-            self.committed.store(writing.below, Ordering::Release);
+            self.is_committed(writing.below);
         }
-        if std::mem::take(&mut writing.is_stalled) {
-            tracing::warn!(area = "storage", "{} can be written to again", self.name);
-        }
+        writing.succeeded(&self.name);
     }
 
     /// Nothing of it is confirmed, and all of it is written again.
     fn waits(&self, writing: &mut Writing, mut records: Vec<Record>, error: &StorageError) {
         records.append(&mut writing.pending);
         writing.pending = records;
+        self.stalls(writing, error);
+    }
+
+    /// There was no room.
+    pub(super) fn stalls(&self, writing: &mut Writing, error: &StorageError) {
         writing.try_again_at_ms = Some(self.node.now().0 + TRY_AGAIN_MS);
         if !std::mem::replace(&mut writing.is_stalled, true) {
             tracing::error!(
@@ -217,7 +253,7 @@ impl StreamLog {
     }
 
     /// Nothing is written any more.
-    fn fail(&self, writing: &mut Writing, why: &str) {
+    pub(super) fn fail(&self, writing: &mut Writing, why: &str) {
         if !writing.is_removed && !writing.has_failed {
             tracing::error!(
                 area = "storage",
@@ -248,7 +284,7 @@ impl StreamLog {
     }
 
     /// Removes old segments, also while there is no room: that makes some. Returns what is to be tried again.
-    fn remove_old(&self, below: Option<u64>, has_room: bool) -> Option<u64> {
+    pub(super) fn remove_old(&self, below: Option<u64>, has_room: bool) -> Option<u64> {
         let below = below?;
         match self.files.drop_below(below) {
             // It is tried again with the next ones that go.
@@ -262,7 +298,7 @@ impl StreamLog {
     }
 
     /// The stream is deleted: so are its files, once that is durable.
-    pub(super) fn remove(self: &Arc<Self>) {
+    pub(crate) fn remove(self: &Arc<Self>) {
         self.io().writing.is_removed = true;
         let log = self.clone();
         self.node.streams.write(self.id, move || {

@@ -10,6 +10,9 @@
 //!   8 streams  whether it asks for the other's u8, where the node's streams are reached: host with its length and port, without
 //!              TLS and with it
 //!   9 offset  stream, a consumer's reference with its length, the offset that is to be stored under it
+//!   10 lacks  stream, the offset from which on the node lacks chunks that the other one has
+//!   11 chunks  stream, that offset, the first one that the node has, how many chunks: of each its entry's term and index, its
+//!              length, and itself
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -22,7 +25,9 @@ use crate::clients::alarms::AlarmReason;
 use crate::groups::NodeId;
 use crate::groups::handle::{Frame, Parts, Reading, ToLeader, ToNode, block};
 use crate::queues::remote::{HostAndPort, StreamAddresses};
+use crate::queues::streams::Pieces;
 use bytes::Bytes;
+use cluster::Mark;
 use model::{Block, QueueId};
 use queue::encoding::{Input, put};
 use std::sync::Arc;
@@ -37,6 +42,8 @@ const ALARM: u8 = 4;
 const LED: u8 = 7;
 const STREAMS: u8 = 8;
 const OFFSET: u8 = 9;
+const LACKS: u8 = 10;
+const CHUNKS: u8 = 11;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -79,6 +86,10 @@ pub enum Envelope {
         reference: Arc<[u8]>,
         offset: u64,
     },
+    /// The node's copy of a stream lacks chunks from this offset on.
+    Lacks { stream: QueueId, from: u64 },
+    /// In answer to that.
+    Chunks { stream: QueueId, pieces: Pieces },
     /// The node was asked about a queue that it does not lead: this one does.
     Led { queue: QueueId, leader: NodeId },
 }
@@ -141,6 +152,24 @@ impl Envelope {
                 said.extend_from_slice(reference);
                 put(said, *offset);
             }
+            Self::Lacks { stream, from } => {
+                said.push(LACKS);
+                put(said, stream.0);
+                put(said, *from);
+            }
+            Self::Chunks { stream, pieces } => {
+                said.push(CHUNKS);
+                put(said, stream.0);
+                put(said, pieces.from);
+                put(said, pieces.first);
+                put(said, pieces.chunks.len() as u64);
+                for (at, chunk) in &pieces.chunks {
+                    put(said, at.term);
+                    put(said, at.index);
+                    put(said, chunk.len() as u64);
+                    said.extend_from_slice(chunk);
+                }
+            }
             Self::Alarm(reason) => {
                 let number = ALARMS.iter().position(|known| Some(*known) == *reason);
                 said.extend_from_slice(&[ALARM, number.map_or(0, |number| number as u8 + 1)]);
@@ -188,6 +217,14 @@ impl Envelope {
                     tls: host_and_port(input)?,
                 },
             },
+            LACKS => Self::Lacks {
+                stream: QueueId(input.number()?),
+                from: input.number()?,
+            },
+            CHUNKS => Self::Chunks {
+                stream: QueueId(input.number()?),
+                pieces: pieces(input)?,
+            },
             OFFSET => Self::Offset {
                 stream: QueueId(input.number()?),
                 reference: short(input)?.into(),
@@ -200,6 +237,24 @@ impl Envelope {
             _ => return None,
         })
     }
+}
+
+/// Whether they are chunks is looked at where they are written.
+fn pieces(input: &mut Input<'_>) -> Option<Pieces> {
+    let mut pieces = Pieces {
+        from: input.number()?,
+        first: input.number()?,
+        chunks: Vec::new(),
+    };
+    for _ in 0..input.number()? {
+        let (term, index) = (input.number()?, input.number()?);
+        let length = usize::try_from(input.number()?).ok()?;
+        let (chunk, rest) = input.rest.split_at_checked(length)?;
+        input.rest = rest;
+        let at = Mark { index, term };
+        pieces.chunks.push((at, Bytes::copy_from_slice(chunk)));
+    }
+    Some(pieces)
 }
 
 fn host_and_port(input: &mut Input<'_>) -> Option<HostAndPort> {
@@ -263,6 +318,22 @@ mod tests {
         Envelope::Streams { at, asks: true }
     }
 
+    fn lacks() -> Envelope {
+        let (stream, from) = (QueueId(500), 1 << 40);
+        Envelope::Lacks { stream, from }
+    }
+
+    fn chunks() -> Envelope {
+        let at = Mark { index: 300, term: 2 };
+        let pieces = Pieces {
+            from: 7,
+            first: 5,
+            chunks: vec![(at, Bytes::from_static(b"one")), (at, Bytes::from_static(b"two"))],
+        };
+        let stream = QueueId(500);
+        Envelope::Chunks { stream, pieces }
+    }
+
     fn offset(reference: &[u8]) -> Envelope {
         Envelope::Offset {
             stream: QueueId(500),
@@ -324,6 +395,8 @@ mod tests {
             Envelope::Led { queue, leader },
             streams(),
             offset(b"\xff"),
+            lacks(),
+            chunks(),
         ] {
             let parts = envelope.encode();
             let bytes = parts.concat();
@@ -332,7 +405,7 @@ mod tests {
                 assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
             }
             let said = bytes.len() - parts.last().map_or(0, Bytes::len);
-            for (at, wrong) in [(said, VERSION + 1), (said + 1, 10)] {
+            for (at, wrong) in [(said, VERSION + 1), (said + 1, 12)] {
                 let mut other = bytes.clone();
                 other[at] = wrong;
                 assert_eq!(Envelope::decode(other), None);
@@ -359,6 +432,8 @@ mod tests {
             Envelope::Led { queue, leader },
             streams(),
             offset(b"\xff"),
+            lacks(),
+            chunks(),
         ];
         let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
         let all = all.into_iter().chain(alarms.map(Envelope::Alarm));

@@ -238,6 +238,8 @@ impl Work {
             Envelope::Reply { .. }
             | Envelope::Alarm(_)
             | Envelope::Streams { .. }
+            | Envelope::Lacks { .. }
+            | Envelope::Chunks { .. }
             | Envelope::Offset { .. } => {}
         }
     }

@@ -30,6 +30,7 @@ mod turned;
 mod ways;
 
 use super::Queue;
+use super::streams::StreamLog;
 use super::remote::{Peers, Remote, StreamAddresses};
 use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Budget, Frame, Sessions, ToNode, keeps_for};
@@ -387,6 +388,12 @@ impl Work {
                     queue.submit(queue::Request::Stream(Box::new(StreamRequest::Machine(store))));
                 }
             }
+            Some(Envelope::Lacks { stream, from: offset }) => self.give_chunks(from, stream, offset),
+            Some(Envelope::Chunks { stream, pieces }) => {
+                if let Some(log) = self.copy_of_stream(stream) {
+                    log.fetched(pieces);
+                }
+            }
             Some(Envelope::Led { queue, leader }) => self.followed.named(queue, leader),
             None => self.rejected.tell(
                 from,
@@ -394,6 +401,22 @@ impl Work {
                 format_args!("what it sends about a queue can't be read"),
             ),
         }
+    }
+
+    /// This node's copy of a stream that several nodes have.
+    fn copy_of_stream(&self, stream: QueueId) -> Option<Arc<StreamLog>> {
+        let existing = self.here.existing.upgrade()?;
+        existing.replica(stream)?.stream_log().cloned()
+    }
+
+    /// Another node's copy of a stream lacks chunks from this offset on.
+    fn give_chunks(&self, to: NodeId, stream: QueueId, from: u64) {
+        let Some(log) = self.copy_of_stream(stream) else { return };
+        let here = self.here.clone();
+        log.give(from, move |pieces| {
+            let chunks = Envelope::Chunks { stream, pieces };
+            here.ways.spare(to, chunks.encode());
+        });
     }
 
     /// A node that asks about a queue hears that there is no handle of it here.
@@ -630,6 +653,12 @@ impl Peers for Work {
     fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
         self.known(NodeId(u32::try_from(node.0).ok()?))?
             .stream_addresses()
+    }
+
+    fn ask_for_chunks(&self, node: catalog::NodeId, stream: QueueId, from: u64) {
+        if let Ok(node) = u32::try_from(node.0) {
+            self.here.send(NodeId(node), Envelope::Lacks { stream, from });
+        }
     }
 
     fn store_offset(&self, node: catalog::NodeId, stream: QueueId, reference: &[u8], offset: u64) -> bool {

@@ -1,0 +1,306 @@
+//! This node's copy of a stream that several nodes have, as far as nobody has to agree on it: the files, who reads them here, and
+//! which segments go. What is in the stream its group decides ([`super::member`]).
+
+use super::deciding::{answered, stream_settings};
+use super::log::StreamLog;
+use super::opening::{Handed, Open, Opening};
+use super::reads::Reads;
+use crate::node::Node;
+use crate::node::ends::Ends;
+use crate::queues::Queue;
+use crate::queues::host::{QueueHost, Turned};
+use model::{Incarnation, Index, QueueSettings, Seq, Timestamp};
+use queue::stream::segments::Segments;
+use queue::stream::{Segment, StreamRequest, StreamSettings};
+use queue::{
+    Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request,
+};
+use std::sync::{Arc, OnceLock, Weak};
+use storage::JournalId;
+
+/// True if this is about what a node does with its copy, whoever decides what is in the stream.
+pub(crate) fn is_of_copy(request: &Request<Ends>) -> bool {
+    match request {
+        Request::Stream(request) => !matches!(**request, StreamRequest::Machine(_)),
+        Request::Consume { .. }
+        | Request::ConsumeFrom { .. }
+        | Request::Cancel { .. }
+        | Request::Settle { .. }
+        | Request::Return { .. }
+        | Request::Requeue { .. }
+        | Request::Flow { .. }
+        | Request::Limit { .. }
+        | Request::Pause { .. }
+        | Request::Resume { .. }
+        | Request::Use { .. }
+        | Request::Wake => true,
+        _ => false,
+    }
+}
+
+/// See the module.
+pub struct CopyHost {
+    reads: Reads,
+    settings: StreamSettings,
+    /// The files cannot be opened now, and may be in a while.
+    opening: Option<Opening<Handed>>,
+    /// Where files begin that are open now, until the group's member says what they are to have.
+    handed: Index,
+    queue: OnceLock<Weak<Queue>>,
+    /// In which term this node has decided, when that was looked at.
+    term: Option<u64>,
+    /// How many segments there were when it was looked at which of them go; 0 if that is to be looked at again.
+    segments: usize,
+    /// When one is too old.
+    expires_at_ms: u64,
+    now: Timestamp,
+    retired: bool,
+}
+
+impl CopyHost {
+    /// The copy as its files have it, or empty.
+    pub fn open(known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Self {
+        let settings = stream_settings(settings);
+        let (opening, handed, log) = match Handed::open(known, settings.clone(), node, false) {
+            Ok((Handed(handed), log)) => (None, handed, Some(log)),
+            Err(error) => {
+                let opening = Opening::after(&error, known, settings.clone(), node, false);
+                (opening, 0, None)
+            }
+        };
+        let committed = log.as_ref().map_or(0, |log| log.committed());
+        Self {
+            reads: Reads::new(&known.name, log, committed),
+            settings,
+            opening,
+            handed,
+            queue: OnceLock::new(),
+            term: None,
+            segments: 0,
+            expires_at_ms: u64::MAX,
+            now: Timestamp(0),
+            retired: false,
+        }
+    }
+
+    fn queue(&self) -> Option<Arc<Queue>> {
+        self.queue.get().and_then(Weak::upgrade)
+    }
+
+    /// If the files could not be opened, and now they can, they get what they lack.
+    fn open_again(&mut self) {
+        let result = self.opening.as_mut().and_then(|it| it.go_on(self.now.0));
+        let Some((result, opening)) = result.and_then(|it| Some((it, self.opening.take()?))) else {
+            return;
+        };
+        match result {
+            Ok((Handed(handed), log)) => {
+                self.handed = handed;
+                tracing::warn!(area = "storage", "{} could be opened", log.name);
+                if let Some(queue) = self.queue() {
+                    log.belongs_to(&queue);
+                    queue.is_opened(log.clone());
+                }
+                self.reads.log = Some(log);
+                self.segments = 0;
+                self.begin();
+            }
+            Err(error) => opening.is_over(&error),
+        }
+    }
+
+    /// The files are open, and the group's member is: they get what they lack.
+    fn begin(&self) {
+        if let Some(log) = &self.reads.log
+            && let Some(queue) = self.queue()
+            && let Some(replica) = queue.replica()
+            && let Some((synced, stands)) = replica.stands()
+        {
+            log.begin_at(self.handed, synced, stands);
+        }
+    }
+
+    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives.
+    fn look_who_decides(&mut self) {
+        let term = self.queue().and_then(|queue| queue.replica()?.term());
+        if std::mem::replace(&mut self.term, term).is_some_and(|before| Some(before) != term) {
+            self.reads.readers.end_watches(&mut self.reads.effects);
+        }
+    }
+
+    /// Which segments go: each node looks at its clock and at its readers.
+    fn drop_segments(&mut self) {
+        let Some(log) = &self.reads.log else { return };
+        if log.files().segment_count() == self.segments && self.now.0 < self.expires_at_ms {
+            return;
+        }
+        let files = log.files().segments();
+        let Some((newest, closed)) = files.split_last() else {
+            return;
+        };
+        let closed = closed.iter().map(|it| Segment {
+            first: it.first,
+            next: it.next,
+            bytes: it.bytes,
+            last: Timestamp(it.last_ms),
+        });
+        let mut segments = Segments::of(closed, newest.first);
+        segments.grow(newest.next, newest.bytes, Timestamp(newest.last_ms));
+        let pinned = self.reads.readers.lowest();
+        if segments.drop_old(&self.settings, self.now, pinned) {
+            log.drop_below(segments.first_offset());
+        }
+        self.segments = files.len();
+        self.expires_at_ms = segments.expires_at_ms(&self.settings);
+    }
+
+    /// Other nodes are asked for what is missing here.
+    fn fetch(&self) {
+        if let Some(log) = &self.reads.log
+            && let Some((from, asked)) = log.lacks(self.now.0)
+            && let Some(queue) = self.queue()
+        {
+            log.may_ask(queue.events().lacks_chunks(&queue, from, asked));
+        }
+    }
+
+    fn messages(&self) -> u64 {
+        let first = self.reads.log.as_ref().map_or(0, |log| log.first_offset());
+        self.reads.messages(first)
+    }
+}
+
+impl QueueHost for CopyHost {
+    fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
+        self.now = now;
+        let Err(request) = self.reads.handle(request, self.retired) else {
+            return;
+        };
+        match request {
+            Request::Use { reply } => {
+                let (ready, consumers) = (self.messages(), self.reads.readers.len() as u64);
+                self.reads.reply(reply, Answer::Stands { ready, consumers });
+            }
+            Request::Configure { settings } => {
+                self.settings = stream_settings(&settings);
+                self.segments = 0;
+                if let Some(opening) = &mut self.opening {
+                    opening.settings = self.settings.clone();
+                }
+            }
+            Request::Retire => {
+                self.retired = true;
+                self.reads.readers.end(&mut self.reads.effects);
+            }
+            request => self.reads.effects.extend(answered(request).ok()),
+        }
+    }
+
+    fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
+        if !self.retired {
+            self.open_again();
+            self.look_who_decides();
+            if let Some(log) = &self.reads.log {
+                log.try_again(self.now.0);
+                let committed = log.committed();
+                self.reads.commit(committed);
+            }
+            self.reads.take_loaded();
+            self.drop_segments();
+            self.fetch();
+            self.reads.serve();
+        }
+        self.reads.effects.drain(..).for_each(act);
+        self.turned()
+    }
+
+    fn turned(&self) -> Turned {
+        let log = self.reads.log.as_ref();
+        let bytes = log.map_or(0, |log| log.files().bytes());
+        let committed = self.reads.readers.committed();
+        let tried = log.map_or(u64::MAX, |log| log.wakes_at_ms().min(log.asks_at_ms()));
+        let opens_at_ms = self.opening.as_ref().map_or(u64::MAX, Opening::wakes_at_ms);
+        let wakes_at_ms = match self.retired {
+            true => u64::MAX,
+            false => tried.min(opens_at_ms).min(self.expires_at_ms),
+        };
+        Turned {
+            status: self.reads.status(self.messages(), bytes, committed),
+            lost: self.lost(),
+            wakes_at_ms,
+        }
+    }
+
+    fn inspect(&self) -> &dyn Inspect {
+        self
+    }
+
+    fn hand_over(&self) -> HandOver<Vec<u8>> {
+        HandOver::Waits
+    }
+
+    fn segments(&self) -> Option<JournalId> {
+        None
+    }
+
+    fn own_consumers(&self) -> Vec<OwnConsumer<Ends>> {
+        Vec::new()
+    }
+
+    fn plain(self: Box<Self>) -> Box<dyn QueueHost> {
+        self
+    }
+
+    fn belongs_to(&self, queue: &Arc<Queue>) {
+        let _ = self.queue.set(Arc::downgrade(queue));
+        if let Some(log) = &self.reads.log {
+            log.belongs_to(queue);
+        }
+        if let Some(opening) = &self.opening {
+            opening.belongs_to(queue);
+        }
+    }
+
+    fn follows(&self) {
+        self.begin();
+    }
+
+    fn stream_log(&self) -> Option<&Arc<StreamLog>> {
+        self.reads.log.as_ref()
+    }
+}
+
+impl Inspect for CopyHost {
+    fn losses(&self) -> Losses {
+        Losses::of(Loss::Dropped(DropReason::Unreadable), self.lost())
+    }
+
+    fn lost(&self) -> u64 {
+        self.reads.log.as_ref().map_or(0, |log| log.lost())
+    }
+
+    fn is_sorted(&self) -> bool {
+        false
+    }
+
+    fn head_timestamp(&self) -> Option<u64> {
+        None
+    }
+
+    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
+        Glance::default()
+    }
+
+    fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {
+        None
+    }
+
+    fn senders(&self) -> Vec<Incarnation> {
+        Vec::new()
+    }
+
+    fn bounds(&self) -> Option<(Seq, Seq)> {
+        let log = self.reads.log.as_ref()?;
+        Some((log.first_offset(), log.committed()))
+    }
+}

@@ -1,0 +1,540 @@
+//! Of a stream of several nodes: what is committed on its way to this node's files
+//! ([decision 65](../../../../../docs/decisions/0065-streams-of-several-nodes.md)).
+//!
+//! The writing thread takes entries as they are told, or reads them of the node's log, which keeps them until the files have
+//! them, synced. What neither has any more, another node's files have: there is a [`Hole`], and they are asked. Files never go on
+//! behind a hole.
+
+use super::log::{StreamLog, entry};
+use super::writing::TRY_AGAIN_MS;
+use bytes::Bytes;
+use cluster::{GroupId, Mark, entry_of};
+use model::Index;
+use queue::Request;
+use queue::stream::{FilesHere, Record, Request as Ask, StreamRequest};
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use storage::{StorageError, StreamEntry};
+
+/// So many bytes of entries wait in memory for the writing thread. What there is beyond is read of the log.
+const TOLD_MOST: usize = 16 << 20;
+
+/// So many bytes are written at once, and one entry more.
+const ROUND_BYTES: usize = 4 << 20;
+
+/// So many bytes are read of the log at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// Files are synced once so many bytes were written to them, whoever asks for that: so much a start writes again, and so much is
+/// taken back if a disk is full.
+const SYNC_BYTES: usize = 16 << 20;
+
+/// Another node is asked for chunks again if it has said nothing for so long, in milliseconds.
+const ANSWERS_WITHIN_MS: u64 = 2_000;
+
+/// Chunks that another node gives have so many bytes together, and one chunk more.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// Chunks of one node for another one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pieces {
+    /// From here on they were asked for.
+    pub from: u64,
+    /// The first offset that the node has.
+    pub first: u64,
+    /// In order, each with its entry. None if the node has nothing from there on.
+    pub chunks: Vec<(Mark, Bytes)>,
+}
+
+/// What is committed, between those who tell it and the writing thread.
+#[derive(Default)]
+pub(super) struct Feeding {
+    /// It is known what the files have.
+    has_begun: bool,
+    /// In order.
+    told: VecDeque<(Mark, Bytes)>,
+    told_bytes: usize,
+    /// The last entry that is known to be committed.
+    upto: Index,
+    /// Entries above the first one of these and up to the second one are not to be read of the log: contents that were fetched
+    /// have taken their place, and what the log has of them may be another leader's.
+    void: (Index, Index),
+    /// Behind this entry the next message has this offset.
+    stands: Option<(Index, u64)>,
+    /// The chunks of all entries up to this one are in the files.
+    handed: Index,
+    /// All up to this one are, synced.
+    synced: Index,
+    /// What was written since, in bytes.
+    unsynced: usize,
+    wants_sync: bool,
+    hole: Option<Hole>,
+    fetched: Option<Pieces>,
+    /// What was said of the files last.
+    said: Option<FilesHere>,
+}
+
+/// Chunks that this node has neither in its files nor in its log.
+struct Hole {
+    /// From here on.
+    from: u64,
+    /// Below this offset.
+    to: u64,
+    /// How many others have been asked, and how many of them in a row could not help.
+    asked: usize,
+    unable: usize,
+    /// How many others there are.
+    others: usize,
+    /// The lowest offset that those have who could not help.
+    begins: Option<u64>,
+    /// When the next one is to be asked.
+    asks_at_ms: u64,
+}
+
+/// A round of the writing thread.
+struct Round {
+    handed: Index,
+    void: (Index, Index),
+    next: u64,
+    records: Vec<(Mark, Record)>,
+    bytes: usize,
+    /// Where the next chunk begins that the log has, if some are missing before it.
+    missing: Option<u64>,
+}
+
+impl Feeding {
+    /// True if the writing thread has something to do.
+    pub fn is_due(&self) -> bool {
+        let is_behind = self.hole.is_none() && self.handed < self.upto;
+        let stands = self
+            .stands
+            .is_some_and(|(index, _)| self.hole.is_none() && index <= self.handed);
+        self.has_begun && (is_behind || stands || self.wants_sync || self.fetched.is_some())
+    }
+
+    /// What waits in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.told_bytes
+    }
+
+    fn forget_told(&mut self) {
+        (self.told, self.told_bytes) = (VecDeque::new(), 0);
+    }
+}
+
+impl Round {
+    /// Takes the entry that comes next. False if chunks are missing before it.
+    fn take(&mut self, at: Mark, bytes: &[u8]) -> Result<bool, StorageError> {
+        if !bytes.is_empty() {
+            let record = Record::new(bytes.to_vec()).ok_or_else(|| StorageError::Gone {
+                what: format!("entry {} is no chunk", at.index),
+            })?;
+            let header = *record.chunk().header();
+            if header.first_offset > self.next {
+                self.missing = Some(header.first_offset);
+                return Ok(false);
+            }
+            // What was fetched of others may have gone further.
+            if header.first_offset == self.next {
+                self.next = header.next_offset();
+                self.bytes += record.bytes().len();
+                self.records.push((at, record));
+            }
+        }
+        self.handed = at.index;
+        Ok(true)
+    }
+
+    /// Passes over what is not to be read.
+    fn pass_void(&mut self) {
+        let (from, to) = self.void;
+        if (from..to).contains(&self.handed) {
+            self.handed = to;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= ROUND_BYTES
+    }
+}
+
+impl StreamLog {
+    /// This is committed. Never waits.
+    pub(crate) fn committed_here(self: &Arc<Self>, at: Mark, record: Bytes) {
+        self.feed(|feeding| {
+            feeding.upto = feeding.upto.max(at.index);
+            feeding.told_bytes += record.len();
+            feeding.told.push_back((at, record));
+            if feeding.told_bytes > TOLD_MOST {
+                feeding.forget_told();
+            }
+        });
+    }
+
+    /// The files have the chunks of all entries up to `handed`, and are to have those up to `index`, which are committed; behind
+    /// that the next message has this offset. What the last checkpoint says of what was synced the log need not have.
+    pub(crate) fn begin_at(self: &Arc<Self>, handed: Index, synced: Index, (index, next_offset): (Index, u64)) {
+        self.feed(|feeding| {
+            feeding.has_begun = true;
+            feeding.handed = handed;
+            feeding.synced = handed;
+            feeding.void = (0, synced);
+            feeding.upto = feeding.upto.max(index);
+            feeding.stands = Some((index, next_offset));
+        });
+    }
+
+    /// A machine was made anew: everything up to this entry is committed, and behind it the next message has this offset. What was
+    /// not told of that, it has by contents that were fetched.
+    pub(crate) fn stands(self: &Arc<Self>, index: Index, next_offset: u64) {
+        self.feed(|feeding| {
+            if index > feeding.upto {
+                feeding.void = (feeding.upto, index);
+                feeding.upto = index;
+            }
+            feeding.stands = Some((index, next_offset));
+        });
+    }
+
+    /// Has the files synced, and then said how far they go.
+    pub(crate) fn sync_files(self: &Arc<Self>) {
+        self.feed(|feeding| feeding.wants_sync = true);
+    }
+
+    /// Another node has given these.
+    pub(crate) fn fetched(self: &Arc<Self>, pieces: Pieces) {
+        self.feed(|feeding| {
+            let is_asked = |hole: &Hole| hole.from == pieces.from;
+            if feeding.hole.as_ref().is_some_and(is_asked) {
+                feeding.fetched = Some(pieces);
+            }
+        });
+    }
+
+    fn feed(self: &Arc<Self>, change: impl FnOnce(&mut Feeding)) {
+        let mut io = self.io();
+        if io.writing.has_failed() {
+            return;
+        }
+        change(&mut io.feeding);
+        if io.feeding.is_due() && io.writing.begins() {
+            drop(io);
+            self.go_on();
+        }
+    }
+
+    /// From which offset on chunks are to be asked for of another node now, and of the how manieth one; none if nothing is
+    /// missing, or one was asked just now.
+    pub(super) fn lacks(&self, now_ms: u64) -> Option<(u64, usize)> {
+        let mut io = self.io();
+        let hole = io.feeding.hole.as_mut()?;
+        if hole.asks_at_ms > now_ms {
+            return None;
+        }
+        if hole.asks_at_ms > 0 {
+            // The last one has said nothing.
+            hole.asked += 1;
+        }
+        hole.asks_at_ms = now_ms + ANSWERS_WITHIN_MS;
+        Some((hole.from, hole.asked))
+    }
+
+    /// So many others may be asked.
+    pub(super) fn may_ask(&self, others: usize) {
+        if let Some(hole) = &mut self.io().feeding.hole {
+            hole.others = others;
+        }
+    }
+
+    /// When [`lacks`](Self::lacks) is to be asked, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    pub(super) fn asks_at_ms(&self) -> u64 {
+        let io = self.io();
+        io.feeding.hole.as_ref().map_or(u64::MAX, |hole| hole.asks_at_ms)
+    }
+
+    /// True if chunks are missing in front of what is committed.
+    pub fn is_incomplete(&self) -> bool {
+        self.io().feeding.hole.is_some()
+    }
+
+    /// Reads chunks for another node, on a thread that may wait, and hands them on.
+    pub(crate) fn give(self: &Arc<Self>, from: u64, hand_on: impl FnOnce(Pieces) + Send + 'static) {
+        let log = self.clone();
+        self.node.streams.read(self.id, move || {
+            let mut pieces = Pieces {
+                from,
+                first: log.first_offset(),
+                chunks: Vec::new(),
+            };
+            if pieces.first <= from
+                && let Err(error) = log.read_pieces(&mut pieces)
+            {
+                log.complain(&error);
+            }
+            hand_on(pieces);
+        });
+    }
+
+    fn read_pieces(&self, pieces: &mut Pieces) -> Result<(), StorageError> {
+        let below = self.committed();
+        let Some(mut cursor) = self.files().find(pieces.from)? else {
+            return Ok(());
+        };
+        let mut bytes = 0;
+        while bytes < PIECE_BYTES {
+            let page = self.files().read(&mut cursor, below, PIECE_BYTES)?;
+            if page.is_empty() {
+                break;
+            }
+            for (head, chunk) in page.entries() {
+                let at = Mark {
+                    index: head.index,
+                    term: head.term,
+                };
+                bytes += chunk.len();
+                pieces.chunks.push((at, Bytes::copy_from_slice(chunk)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A round of the writing thread, of the stream's group.
+    pub(super) fn feed_round(self: &Arc<Self>, group: GroupId) {
+        let (told, upto, void, handed, fetched, drop_below, has_hole) = {
+            let mut io = self.io();
+            let feeding = &mut io.feeding;
+            let told = std::mem::take(&mut feeding.told);
+            feeding.told_bytes = 0;
+            let (upto, handed, fetched) = (feeding.upto, feeding.handed, feeding.fetched.take());
+            let has_hole = feeding.hole.is_some();
+            let void = feeding.void;
+            let drop_below = io.writing.take_drop_below();
+            (told, upto, void, handed, fetched, drop_below, has_hole)
+        };
+        let mut round = Round {
+            handed,
+            void,
+            next: self.next_in_files(),
+            records: Vec::new(),
+            bytes: 0,
+            missing: None,
+        };
+        let taken = match (has_hole, fetched) {
+            (true, Some(pieces)) => self.take_fetched(pieces, &mut round).map(|()| true),
+            (true, None) => Ok(false),
+            (false, _) => self.take_committed(group, told, upto, &mut round).map(|()| true),
+        };
+        let outcome = taken.and_then(|has_taken| match has_taken {
+            true => self.write_committed(&round),
+            false => Ok(()),
+        });
+        let outcome = outcome.and_then(|()| self.sync_if_wanted(&round));
+        let kept = self.remove_old(drop_below, outcome.is_ok());
+        self.end_round(outcome, &round, kept);
+    }
+
+    /// The offset of the next chunk.
+    fn next_in_files(&self) -> u64 {
+        match self.files().segment_count() {
+            0 => self.io().feeding.hole.as_ref().map_or(0, |hole| hole.from),
+            _ => self.files().bounds().1,
+        }
+    }
+
+    /// Takes what was told, as far as nothing is missing before it, and then what the log has.
+    fn take_committed(
+        &self,
+        group: GroupId,
+        told: VecDeque<(Mark, Bytes)>,
+        upto: Index,
+        round: &mut Round,
+    ) -> Result<(), StorageError> {
+        round.pass_void();
+        for (at, record) in told {
+            if at.index <= round.handed {
+                continue;
+            }
+            if at.index > round.handed + 1 || round.is_full() {
+                break;
+            }
+            if !round.take(at, &record)? {
+                return Ok(());
+            }
+        }
+        let log = &self.node.log;
+        while round.handed < upto && !round.is_full() {
+            round.pass_void();
+            let end = match round.void.0 > round.handed {
+                true => upto.min(round.void.0) + 1,
+                false => upto + 1,
+            };
+            if round.handed + 1 >= end {
+                continue;
+            }
+            let payloads = match log.group_entries(group.0, round.handed + 1, end, READ_BYTES) {
+                Ok(payloads) => payloads,
+                // What it has let go of the files had, or another node's have: the next chunk says so.
+                Err(StorageError::Gone { .. }) => {
+                    let first = log.group_span(group.0).map(|(first, _)| first);
+                    match first {
+                        Some(first) if first <= round.handed + 1 => {
+                            let what = format!("entry {} of {group:?} is not in the log", round.handed + 1);
+                            return Err(StorageError::Gone { what });
+                        }
+                        Some(first) => round.handed = upto.min(first - 1),
+                        None => round.handed = upto,
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for payload in payloads {
+                let Some((at, record)) = entry_of(&payload) else {
+                    let what = format!("an entry of {group:?} cannot be read");
+                    return Err(StorageError::Gone { what });
+                };
+                if !round.take(at, record)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what another node has given. If nobody has what comes next any more, the files begin anew with what there is.
+    fn take_fetched(&self, pieces: Pieces, round: &mut Round) -> Result<(), StorageError> {
+        for (at, chunk) in &pieces.chunks {
+            if Record::new(chunk.to_vec()).is_none() || !round.take(*at, chunk)? {
+                // It is none, or does not follow: the rest is asked for again.
+                round.missing = None;
+                break;
+            }
+        }
+        let mut io = self.io();
+        let Some(hole) = &mut io.feeding.hole else {
+            return Ok(());
+        };
+        hole.asks_at_ms = 0;
+        if round.next > hole.from {
+            (hole.from, hole.unable, hole.begins) = (round.next, 0, None);
+            return Ok(());
+        }
+        (hole.asked, hole.unable) = (hole.asked + 1, hole.unable + 1);
+        if pieces.first > hole.from {
+            hole.begins = Some(hole.begins.map_or(pieces.first, |known| known.min(pieces.first)));
+        }
+        if let Some(begins) = hole.begins.filter(|_| hole.unable >= hole.others) {
+            (hole.from, hole.unable, hole.begins) = (begins, 0, None);
+            round.next = begins;
+            drop(io);
+            tracing::warn!(
+                area = "storage",
+                "{}: this node's copy begins anew at offset {begins}: no other node has what came before any more",
+                self.name
+            );
+            return self.files().clear();
+        }
+        if hole.unable.is_multiple_of(hole.others.max(1)) {
+            // All of them were asked.
+            hole.asks_at_ms = self.node.now().0 + TRY_AGAIN_MS;
+        }
+        Ok(())
+    }
+
+    fn write_committed(&self, round: &Round) -> Result<(), StorageError> {
+        if round.records.is_empty() {
+            return Ok(());
+        }
+        let entries: Vec<StreamEntry<'_>> = round
+            .records
+            .iter()
+            .map(|(at, record)| StreamEntry {
+                term: at.term,
+                index: at.index,
+                ..entry(record)
+            })
+            .collect();
+        self.files().append(&entries)?;
+        drop(entries);
+        self.keep_newest(round.records.iter().map(|(_, record)| record));
+        self.is_committed(round.next);
+        let mut io = self.io();
+        io.feeding.handed = round.handed;
+        io.feeding.unsynced += round.bytes;
+        Ok(())
+    }
+
+    fn sync_if_wanted(&self, round: &Round) -> Result<(), StorageError> {
+        let is_due = {
+            let feeding = &self.io().feeding;
+            feeding.wants_sync || feeding.unsynced >= SYNC_BYTES
+        };
+        if !is_due {
+            return Ok(());
+        }
+        self.files().sync()?;
+        let mut io = self.io();
+        io.feeding.synced = round.handed;
+        (io.feeding.unsynced, io.feeding.said) = (0, None);
+        io.feeding.wants_sync = false;
+        Ok(())
+    }
+
+    fn end_round(self: &Arc<Self>, outcome: Result<(), StorageError>, round: &Round, kept: Option<u64>) {
+        let mut io = self.io();
+        match outcome {
+            Ok(()) => {
+                let feeding = &mut io.feeding;
+                feeding.handed = feeding.handed.max(round.handed);
+                if feeding.hole.as_ref().is_some_and(|hole| hole.to <= round.next) {
+                    feeding.hole = None;
+                }
+                let short = feeding
+                    .stands
+                    .take_if(|(index, _)| *index <= round.handed)
+                    .map(|(_, next)| next);
+                let lacks = round.missing.or(short).filter(|to| *to > round.next);
+                if let Some(to) = lacks {
+                    feeding.hole.get_or_insert(Hole {
+                        from: round.next,
+                        to,
+                        asked: 0,
+                        unable: 0,
+                        others: 0,
+                        begins: None,
+                        asks_at_ms: 0,
+                    });
+                }
+                io.writing.succeeded(&self.name);
+            }
+            // What was not synced is taken back, and is read of the log again.
+            Err(error) if error.may_pass() && !self.files().has_failed() => {
+                io.feeding.handed = io.feeding.synced;
+                io.feeding.unsynced = 0;
+                self.is_committed(self.files().bounds().1);
+                self.stalls(&mut io.writing, &error);
+            }
+            Err(error) => self.fail(&mut io.writing, &error.to_string()),
+        }
+        let is_due = io.feeding.is_due();
+        let goes_on = io.writing.ends_round(kept, is_due);
+        let files = FilesHere {
+            first: self.first_offset(),
+            synced: io.feeding.synced,
+        };
+        let says = (io.feeding.said != Some(files)).then_some(files);
+        io.feeding.said = Some(files);
+        drop(io);
+        self.wrote_round();
+        if let Some(files) = says
+            && let Some(queue) = self.queue.get().and_then(Weak::upgrade)
+        {
+            let ask = StreamRequest::Machine(Ask::HasFiles(files));
+            queue.submit(Request::Stream(Box::new(ask)));
+        }
+        if goes_on {
+            self.go_on();
+        }
+        self.turn();
+    }
+}
