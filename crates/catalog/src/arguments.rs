@@ -23,7 +23,7 @@ use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{integer, number};
 use stream::StreamArguments;
-use table::{ARGUMENTS, Argument, Beside, CONSUMER_ARGUMENTS, GROUP_SIZE};
+use table::{ARGUMENTS, Argument, Beside, CLUSTER_SIZE, CONSUMER_ARGUMENTS, GROUP_SIZE};
 
 pub(crate) use table::DEAD_LETTER_EXCHANGE;
 
@@ -163,11 +163,19 @@ pub fn kind_of(arguments: &Table) -> QueueKind {
 /// `quorum_cluster_size`).
 const USUAL_SIZE: usize = 3;
 
-/// How many nodes are to have a new quorum queue that is declared with these, as far as there are so many.
-pub fn new_size(arguments: &Table) -> usize {
-    let named = arguments.get(GROUP_SIZE).and_then(Value::as_integer);
+/// How many nodes are to have a new queue of this kind that is declared with these, under this policy, as far as there are so many:
+/// three a quorum queue, and all of them a stream, as in RabbitMQ. Of streams the policy counts, whatever the argument says.
+pub fn new_size(kind: QueueKind, arguments: &Table, policy: Option<&Table>) -> usize {
+    let number = |table: &Table, name| table.get(name).and_then(Value::as_integer);
+    let (named, usual) = match kind {
+        QueueKind::Stream => {
+            let by_policy = policy.and_then(|policy| number(policy, CLUSTER_SIZE.1));
+            (by_policy.or_else(|| number(arguments, CLUSTER_SIZE.0)), usize::MAX)
+        }
+        _ => (number(arguments, GROUP_SIZE), USUAL_SIZE),
+    };
     let named = named.and_then(|named| usize::try_from(named).ok());
-    named.unwrap_or(USUAL_SIZE).max(1)
+    named.unwrap_or(usual).max(1)
 }
 
 /// True for an argument of queues that this kind takes, or of which nobody knows.

@@ -63,8 +63,7 @@ const ROWS: &[Row] = &[
         name: Some("stream"),
         module: "rabbit_stream_queue",
         apply_to: Some("streams"),
-        // Not yet: a stream is on the node where it was declared.
-        is_replicated: false,
+        is_replicated: true,
         is_lasting: true,
     },
     Row {

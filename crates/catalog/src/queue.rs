@@ -120,9 +120,15 @@ impl Queue {
     }
 
     /// True if it was made a queue of several nodes by its kind, and it is not on record yet which nodes these are: the node that
-    /// has it names them once it is that node's own.
+    /// has it names them once it is that node's own. Nothing is converted to a stream, and one that was declared before several
+    /// nodes could have one stays where it is.
     pub fn awaits_members(&self) -> bool {
-        self.kind.is_replicated() && self.founders.is_empty()
+        self.kind.is_replicated() && self.kind != QueueKind::Stream && self.founders.is_empty()
+    }
+
+    /// True if it stays on the one node that has it: what a stream has there is in files, which no journal can take over.
+    pub fn stays_alone(&self) -> bool {
+        self.kind == QueueKind::Stream && !self.is_shared()
     }
 
     /// True if several nodes can have it.

@@ -1,7 +1,7 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
 use crate::arguments::placing::{self, Locator};
-use crate::arguments::queue_settings;
+use crate::arguments::{new_size, queue_settings};
 use crate::arguments::settings::fallbacks;
 use crate::binding::{Binding, ByDestination, Target};
 use crate::exchange::{Own, PREDECLARED};
@@ -145,6 +145,12 @@ impl Vhost {
     /// Where a new queue of this kind and name is to be led first, as arguments and policies say, if they do.
     pub fn locator(&self, kind: QueueKind, name: &str, arguments: &Table) -> Option<Locator> {
         placing::locator(arguments, self.policies.of_new(kind, name).definition().as_ref())
+    }
+
+    /// How many nodes are to have a new queue of this kind and name, as far as there are so many.
+    pub fn new_size(&self, kind: QueueKind, name: &str, arguments: &Table) -> usize {
+        let policy = self.policies.of_new(kind, name).definition();
+        new_size(kind, arguments, policy.as_ref())
     }
 
     /// How many members a queue is to have in the long run, if anybody says so.

@@ -366,10 +366,14 @@ impl Replica {
     }
 
     /// New settings are in force.
-    pub fn configure(&self, queue: &Queue, settings: QueueSettings) {
+    pub fn configure(&self, queue: &Arc<Queue>, settings: QueueSettings) {
         let settings = settings.of_several();
         self.hosted.set(settings.clone());
         let settings = Box::new(settings);
+        if queue.is_copy_of_stream() {
+            let settings = settings.clone();
+            queue.submit_here(Request::Configure { settings });
+        }
         // Whoever does not lead is told once it does.
         let _ = self
             .hosted

@@ -5,7 +5,7 @@ use super::Topology;
 use super::replicas::{is_as_wanted, member_id};
 use crate::options::Reconciliation;
 use crate::queues::{Handle, group_of};
-use catalog::{NodeId, Queue, Request};
+use catalog::{NodeId, Queue, QueueKind, Request};
 use cluster::{MemberId, NodeId as GroupNode};
 use model::QueueId;
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ impl Topology {
             let shared = self.registry.shared();
             work.left = shared.iter().map(|shared| shared.known.id).collect();
             self.registry.for_each(|queue| {
-                if queue.kind().is_replicated() && queue.replica().is_none() {
+                if queue.kind() == QueueKind::Quorum && queue.replica().is_none() {
                     work.left.push_back(queue.id);
                 }
             });
@@ -125,7 +125,7 @@ impl Topology {
         match self
             .registry
             .get(id)
-            .filter(|handle| handle.kind().is_replicated())?
+            .filter(|handle| handle.kind() == QueueKind::Quorum)?
         {
             Handle::Shared(shared) => {
                 let copy = shared.replica.as_ref();

@@ -95,6 +95,8 @@ const ALL: &[QueueKind] = &[Classic, Quorum, Stream];
 
 /// How many nodes are to have a new queue.
 pub(super) const GROUP_SIZE: &str = "x-quorum-initial-group-size";
+/// How many nodes have a new stream, by argument and policy.
+pub(super) const CLUSTER_SIZE: (&str, &str) = ("x-initial-cluster-size", "initial-cluster-size");
 
 /// How many nodes are to have a queue in the long run, and where it is to be led first: the argument and the policy's key.
 pub(super) const TARGET_SIZE: (&str, &str) = ("x-quorum-target-group-size", "target-group-size");
@@ -318,9 +320,9 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
             "filter size. Valid range is 16-255",
         ))
         .sets(|settings, said| settings.filter_bytes = said.ruled(255).map(|it| it as u8)),
-    // As many as there are, if there are fewer; one for now.
-    argument("x-initial-cluster-size", Rule::Number(1), STREAM).policy(key(
-        "initial-cluster-size",
+    // As many as there are, if there are fewer.
+    argument(CLUSTER_SIZE.0, Rule::Number(1), STREAM).policy(key(
+        CLUSTER_SIZE.1,
         KeyRule::From(1),
         "initial cluster size",
     )),

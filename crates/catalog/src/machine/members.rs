@@ -66,6 +66,11 @@ impl<R> Catalog<R> {
     pub(super) fn replicated_queue(&self, id: QueueId) -> Result<Arc<Queue>, Refusal> {
         let is_one = |queue: &&Arc<Queue>| queue.is_replicated() && !queue.is_mirrorable();
         let known = self.queues.get(&id).filter(is_one);
+        if known.is_some_and(|queue| queue.stays_alone()) {
+            return Err(refused(
+                "the stream was declared for one node, and stays there: declare another one, of more nodes, and publish to that",
+            ));
+        }
         known
             .cloned()
             .ok_or_else(|| refused("there is no such queue that several nodes can have"))
@@ -263,7 +268,7 @@ impl<R> Catalog<R> {
     /// The same queue, which as many nodes have as have a new one, those first that have it already.
     fn with_enough_members(&self, queue: &Queue) -> Queue {
         let mut nodes: Vec<NodeId> = queue.places().collect();
-        let size = arguments::new_size(&queue.arguments);
+        let size = arguments::new_size(queue.kind, &queue.arguments, None);
         let first = nodes.first().copied().unwrap_or(queue.home);
         for node in self.new_members(queue.kind, first, usize::MAX).iter() {
             if nodes.len() < size && !nodes.contains(node) {

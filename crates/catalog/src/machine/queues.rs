@@ -56,7 +56,8 @@ impl<R> Catalog<R> {
         arguments::check_properties(kind, flags, &name, vhost)?;
         self.check_home(home)?;
         let id = QueueId(self.next_queue);
-        let members = self.new_members(kind, home, arguments::new_size(&arguments));
+        let size = self.vhost(vhost)?.new_size(kind, &name, &arguments);
+        let members = self.new_members(kind, home, size);
         let queue = Queue {
             id,
             kind,
