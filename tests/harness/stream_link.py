@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from .link import Closed, Wire
 
-__all__ = ["FIRST", "NO_SUCH_STREAM", "Closed", "Code", "Entry", "StreamLink", "from_offset"]
+__all__ = ["FIRST", "METADATA_UPDATE", "NOT_AVAILABLE", "NO_SUCH_STREAM", "Closed", "Code", "Entry", "Places", "StreamLink", "from_offset"]
 
 PUBLISH_CONFIRM, PUBLISH_ERROR, DELIVER, METADATA_UPDATE, TUNE, CLOSE, HEARTBEAT = 3, 4, 8, 0x10, 0x14, 0x16, 0x17
-OK, NO_SUCH_STREAM, NO_OFFSET = 1, 2, 0x13
+OK, NO_SUCH_STREAM, NOT_AVAILABLE, NO_OFFSET = 1, 2, 6, 0x13
+METADATA, NO_LEADER = 0x0F, 0xFFFF
 GZIP = 1
 CHUNK = struct.Struct(">BBHIqQQIIIB3x")
 # Where a reader begins.
@@ -56,6 +57,30 @@ class Entry(NamedTuple):
         inside = gzip.compress(plain, 1) if self.compressed else plain
         kind = 0x80 | (GZIP << 4 if self.compressed else 0)
         return struct.pack(">QBHII", self.publishing_id, kind, len(messages), len(plain), len(inside)) + inside
+
+
+class Places(NamedTuple):
+    """Where a stream is: the port of the node that leads, if there is one, and those of the others that have it."""
+
+    leader: int | None
+    replicas: list[int]
+
+    @classmethod
+    def read(cls, answer: bytes) -> Places:
+        """From what one stream was asked for with."""
+        ports: dict[int, int] = {}
+        (count,), at = struct.unpack_from(">I", answer), 4
+        for _ in range(count):
+            reference, host = struct.unpack_from(">Hh", answer, at)
+            ports[reference] = struct.unpack_from(">I", answer, at + 4 + host)[0]
+            at += 8 + host
+        count, name = struct.unpack_from(">Ih", answer, at)
+        assert count == 1, f"an answer for {count} streams, not for one"
+        code, leader, replicas = struct.unpack_from(">HHI", answer, at + 6 + name)
+        if code != OK:
+            raise Code(METADATA, code)
+        others = struct.unpack_from(f">{replicas}H", answer, at + 14 + name)
+        return cls(None if leader == NO_LEADER else ports[leader], [ports[other] for other in others])
 
 
 def data_section(body: bytes) -> bytes:
@@ -147,8 +172,8 @@ class StreamLink(Wire):
             if key != HEARTBEAT:
                 return key, frame[4:]
 
-    def call(self, key: int, payload: bytes = b"") -> bytes:
-        """What a command is answered, behind its code, which must be OK."""
+    def ask(self, key: int, payload: bytes = b"") -> bytes:
+        """What a command is answered, behind the number of the question."""
         self.correlation += 1
         self.send_frame(key, struct.pack(">I", self.correlation) + payload)
         while True:
@@ -156,11 +181,17 @@ class StreamLink(Wire):
             if came != key | 0x8000:
                 self.unasked.append((came, answer))
                 continue
-            correlation, code = struct.unpack_from(">IH", answer)
+            (correlation,) = struct.unpack_from(">I", answer)
             assert correlation == self.correlation, f"an answer to {correlation}, not to {self.correlation}"
-            if code != OK:
-                raise Code(key, code)
-            return answer[6:]
+            return answer[4:]
+
+    def call(self, key: int, payload: bytes = b"") -> bytes:
+        """What a command is answered, behind its code, which must be OK."""
+        answer = self.ask(key, payload)
+        (code,) = struct.unpack_from(">H", answer)
+        if code != OK:
+            raise Code(key, code)
+        return answer[2:]
 
     def unasked_frames(self) -> Iterator[tuple[int, bytes]]:
         """What has come unasked, or one frame that comes."""
@@ -176,6 +207,9 @@ class StreamLink(Wire):
 
     def delete(self, stream: str) -> None:
         self.call(0x0E, string(stream))
+
+    def metadata(self, stream: str) -> Places:
+        return Places.read(self.ask(METADATA, struct.pack(">I", 1) + string(stream)))
 
     def first_offset(self, stream: str) -> int:
         """The offset with which a stream begins that has something."""
