@@ -67,7 +67,7 @@ impl Broker {
             voters.map(|it| known(NodeId(it.node.0.into()))).collect()
         });
         Some(SharedStanding {
-            leader: self.leader_of(queue),
+            leader: self.topology().leader_of(queue),
             voters: voters.unwrap_or_else(|| members.clone()),
             members,
             own: status.map(|status| OwnCopy::of(&status)),
@@ -106,14 +106,7 @@ impl Broker {
 
     /// The node that is to be asked about a queue: whoever leads it, as far as this one knows, or where it is.
     pub fn place_of(&self, queue: &Queue) -> NodeId {
-        self.leader_of(queue).unwrap_or(queue.home)
-    }
-
-    /// Who leads a queue, as far as this node knows: nobody but its only member can.
-    fn leader_of(&self, queue: &Queue) -> Option<NodeId> {
-        let mut members = queue.members().map(|member| member.node);
-        let only = members.next().filter(|_| members.next().is_none());
-        self.queues().leader(queue.id).or(only)
+        self.topology().leader_of(queue).unwrap_or(queue.home)
     }
 
     /// The nodes that leaders may be on: those that run, can be reached and are not in maintenance.

@@ -31,7 +31,7 @@ use crate::queues::{
 };
 use crate::topology::caches::Caches;
 use crate::topology::{CatalogLeader, Placing, Sharing, Topology};
-use catalog::{Record, View};
+use catalog::{QueueKind, Record, View};
 use model::{ConsumerId, Index, Limits, Message, QueueId};
 use queue::NodeConsumer;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -424,6 +424,24 @@ impl Existing for Broker {
                 behind: is_alone.then_some(known.epoch.behind),
             }),
         })
+    }
+
+    fn stream_members(&self, id: QueueId) -> Option<Vec<crate::groups::NodeId>> {
+        match self.queues.get(id)? {
+            Handle::Shared(shared) if shared.known.kind == QueueKind::Stream => {
+                Some(shared.known.places().filter_map(node_id).collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn led_streams(&self) -> Vec<QueueId> {
+        let shared = self.queues.shared().into_iter();
+        let led = shared.filter(|shared| {
+            let copy = shared.replica.as_ref().filter(|queue| queue.is_led_here());
+            shared.known.kind == QueueKind::Stream && copy.is_some()
+        });
+        led.map(|shared| shared.known.id).collect()
     }
 
     fn keeps_for_ms(&self, id: QueueId) -> Option<u64> {

@@ -90,6 +90,11 @@ pub trait Peers: Debug + Send + Sync {
         None
     }
 
+    /// Who leads a stream of several nodes that this one has no copy of, as one of those has said that have.
+    fn said_leader(&self, _stream: QueueId) -> Option<NodeId> {
+        None
+    }
+
     /// Has another node store an offset under a reference in a stream that it has. False if it cannot be spoken to; it may be
     /// lost, as the reply below.
     fn store_offset(&self, _node: NodeId, _stream: QueueId, _reference: &[u8], _offset: u64) -> bool {

@@ -555,10 +555,7 @@ impl Session {
     pub(crate) fn not_here(&self, handle: &Handle) -> Refusal {
         let view = self.broker.view();
         let known = view.queue(handle.vhost(), handle.name());
-        let leader = match handle {
-            Handle::Shared(shared) => shared.leader(),
-            _ => None,
-        };
+        let leader = known.and_then(|known| self.broker.topology().leader_of(known));
         let node = known.map_or("", |known| view.node_name(leader.unwrap_or(known.home)));
         Refusal::QueueElsewhere {
             queue: handle.name().to_string(),

@@ -30,6 +30,20 @@ impl Topology {
         node == self.own_node() || self.peers.get().is_some_and(|peers| peers.reach(node).is_some())
     }
 
+    /// Who leads a queue, as far as this node knows: nobody but its only member can. Of a stream that it has no copy of it knows what
+    /// those have said who have one, or else who was the first.
+    pub(crate) fn leader_of(&self, queue: &catalog::Queue) -> Option<NodeId> {
+        let mut members = queue.members().map(|member| member.node);
+        let only = members.next().filter(|_| members.next().is_none());
+        let said = || {
+            let is_elsewhere = queue.kind == QueueKind::Stream && self.registry.copy(queue.id).is_none();
+            let peers = self.peers.get().filter(|_| is_elsewhere && queue.is_shared())?;
+            let leader = peers.said_leader(queue.id).unwrap_or(queue.home);
+            (queue.member(leader).is_some() && self.reaches(leader)).then_some(leader)
+        };
+        self.registry.leader(queue.id).or(only).or_else(said)
+    }
+
     /// To be held from when it is found out whether a node can be reached until the handle is where others find it: else one
     /// that is made while a link comes up would never follow it.
     pub(super) fn reaching(&self) -> MutexGuard<'_, ()> {

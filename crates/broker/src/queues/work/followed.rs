@@ -134,6 +134,7 @@ impl Remote for Followed {
         let _ = self.handles.bring(queue, Brought::Deleted);
         if let Some(work) = self.work.upgrade() {
             work.leads_no_more(queue);
+            work.leaders.forget(queue);
         }
     }
 }

@@ -90,7 +90,8 @@ pub enum Envelope {
     Lacks { stream: QueueId, from: u64 },
     /// In answer to that.
     Chunks { stream: QueueId, pieces: Pieces },
-    /// The node was asked about a queue that it does not lead: this one does.
+    /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the other
+    /// node has no copy of.
     Led { queue: QueueId, leader: NodeId },
 }
 

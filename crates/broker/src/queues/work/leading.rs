@@ -91,6 +91,7 @@ impl Work {
             }
             let leader = queue.leader();
             self.followed.led(queue.id, leader);
+            self.say_leader(queue, leader);
             for node in self.all_nodes().iter().filter(|node| Some(node.node) != leader) {
                 node.does_not_lead(queue.id);
             }

@@ -18,6 +18,7 @@ mod detours;
 mod followed;
 mod frame;
 mod handles;
+mod leaders;
 mod leading;
 mod numbers;
 mod parked;
@@ -41,6 +42,7 @@ use bytes::Bytes;
 use detours::Detours;
 use followed::Followed;
 pub use frame::Envelope;
+use leaders::Leaders;
 use leading::Leading;
 use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
 use parked::Parked;
@@ -90,6 +92,16 @@ pub trait Existing: Send + Sync {
     /// A queue that several nodes have, if it is not deleted.
     fn shared(&self, _queue: QueueId) -> Option<SharedQueue> {
         None
+    }
+
+    /// The nodes that have this stream, if it exists and is one that several nodes have.
+    fn stream_members(&self, _stream: QueueId) -> Option<Vec<NodeId>> {
+        None
+    }
+
+    /// Those of them that this node leads.
+    fn led_streams(&self) -> Vec<QueueId> {
+        Vec::new()
     }
 
     /// This node's copy of such a queue, whoever leads, or the queue that others have had before it was this node's own again.
@@ -148,6 +160,7 @@ pub struct Work {
     nodes: RwLock<BTreeMap<NodeId, Arc<Reached>>>,
     followed: Arc<Followed>,
     leading: Leading,
+    leaders: Leaders,
     /// In order, as handles are.
     served: RwLock<BTreeMap<QueueId, Arc<Served>>>,
     parked: Mutex<Parked>,
@@ -264,6 +277,7 @@ impl Work {
             budget: Budget::new(BUDGET),
             nodes: RwLock::default(),
             leading: Leading::default(),
+            leaders: Leaders::default(),
             served: RwLock::default(),
             parked: Mutex::default(),
             alarm: OwnAlarm::default(),
@@ -298,6 +312,7 @@ impl Work {
             self.here.send(node, Envelope::Alarm(reason));
         }
         self.say_streams(node, true);
+        self.say_what_is_led(node);
         self.followed.up(node);
         for served in self.all_served() {
             if before != 0 && before != start {
@@ -374,6 +389,7 @@ impl Work {
                 known.serves_streams(at);
                 if asks {
                     self.say_streams(from, false);
+                    self.say_what_is_led(from);
                 }
             }
             Some(Envelope::Offset {
@@ -394,7 +410,7 @@ impl Work {
                     log.fetched(pieces);
                 }
             }
-            Some(Envelope::Led { queue, leader }) => self.followed.named(queue, leader),
+            Some(Envelope::Led { queue, leader }) => self.heard_leader(queue, leader),
             None => self.rejected.tell(
                 from,
                 "cluster",
@@ -659,6 +675,10 @@ impl Peers for Work {
         if let Ok(node) = u32::try_from(node.0) {
             self.here.send(NodeId(node), Envelope::Lacks { stream, from });
         }
+    }
+
+    fn said_leader(&self, stream: QueueId) -> Option<catalog::NodeId> {
+        self.leaders.of(stream).map(|node| catalog::NodeId(node.0.into()))
     }
 
     fn store_offset(&self, node: catalog::NodeId, stream: QueueId, reference: &[u8], offset: u64) -> bool {
