@@ -129,10 +129,6 @@ impl Topology {
             return None;
         }
         let kind = catalog::kind_of(&declare.arguments);
-        if kind == QueueKind::Stream {
-            // Its clients look for it where they have declared it, and are not told yet where else it may be.
-            return None;
-        }
         let said = vhost.locator(kind, &declare.name, &declare.arguments);
         (said.unwrap_or(placing.locator) == Locator::Balanced).then_some(kind)
     }
