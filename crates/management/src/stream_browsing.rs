@@ -13,7 +13,7 @@ use crate::queues;
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::route::Route;
-use crate::stream_tracking::{NOT_AVAILABLE, stream_of};
+use crate::stream_tracking::{NOT_AVAILABLE, any_copy};
 use broker::{QueueKind, Stream, StreamArguments, StreamOffset};
 use model::Limits;
 use model::table::{Table, Value as Argument};
@@ -62,7 +62,7 @@ fn browse(call: &Call<'_>, offset: &Value, body: &Map<String, Value>) -> Result<
     let shown = Shown::of(body)?;
     let session = ApiSession::open(call)?;
     let from = start(offset, session.inner().now_ms())?;
-    match stream_of(call, &session)? {
+    match any_copy(call, &session)? {
         Ok(stream) => Ok(Reply::json(&Value::Array(messages_of(
             call, &stream, from, &shown,
         )?))),
@@ -101,7 +101,7 @@ fn start(offset: &Value, now_ms: u64) -> Result<StreamOffset, Refusal> {
     }
 }
 
-/// Messages of a stream of this node, as many as are wanted and may be told at once.
+/// Messages of this node's copy of a stream, as many as are wanted and may be told at once.
 ///
 /// # Errors
 /// The stream's files cannot be read.

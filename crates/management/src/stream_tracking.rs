@@ -1,5 +1,5 @@
-//! What a stream keeps for its clients: the offsets that consumers have stored and the last numbers of publishers. The stream's
-//! node answers.
+//! What a stream keeps for its clients: the offsets that consumers have stored and the last numbers of publishers. The node answers
+//! that leads the stream: others hear of these a moment later.
 
 use crate::access::Right;
 use crate::api_session::{ApiSession, CHANNEL};
@@ -9,7 +9,7 @@ use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{Answer, NoStream, Stream};
+use broker::{Answer, NoStream, NodeId, Stream};
 use serde_json::{Map, Value};
 
 pub const ROUTES: &[Route] = &[
@@ -26,27 +26,62 @@ pub const ROUTES: &[Route] = &[
 /// RabbitMQ's words, also for queues of other kinds.
 pub const NOT_AVAILABLE: Refusal = Refusal::Unavailable("The stream leader is not available");
 
-/// The stream of the path, if it is on this node, or the name of the node that it is on. The asker must have the permission to
-/// read it, as a client that asks for an offset or stores one.
+/// A stream, if this node can answer for it, or the name of a node that can.
+type Found = Result<Stream, String>;
+
+/// The stream of the path, if this node has a copy of it, or the name of a node that has one. The asker must have the permission
+/// to read it, as a client that does.
 ///
 /// # Errors
 /// There is no such queue, it is no stream or its files cannot be read, or the asker may not read it.
-pub fn stream_of(call: &Call<'_>, session: &ApiSession) -> Result<Result<Stream, String>, Refusal> {
-    let queue = queues::find(call)?;
-    match session.inner().stream_to_read(&queue.name, CHANNEL) {
+pub fn any_copy(call: &Call<'_>, session: &ApiSession) -> Result<Found, Refusal> {
+    let name = &queues::find(call)?.name;
+    let here = session.inner().stream_to_read(name, CHANNEL);
+    here_or_on(call, here, || {
+        let places = session.inner().stream_places(name).ok()?;
+        let all = places.leader.into_iter().chain(places.replicas);
+        let mut others = all.filter(|node| *node != call.api.broker.own_node()).peekable();
+        let first = others.peek().copied();
+        let running = others::running(call);
+        let is_running = |node: &NodeId| running.iter().any(|name| name == call.view.node_name(*node));
+        others.find(is_running).or(first)
+    })
+}
+
+/// The stream of the path, if this node leads it, or the name of the node that does. The asker must have the permission to read
+/// it, as a client that asks for an offset or stores one.
+///
+/// # Errors
+/// As [`any_copy`], or nobody leads it.
+fn led(call: &Call<'_>, session: &ApiSession) -> Result<Found, Refusal> {
+    let name = &queues::find(call)?.name;
+    let here = session.inner().stream_to_join(name, CHANNEL);
+    here_or_on(call, here, || {
+        let leader = session.inner().stream_places(name).ok()?.leader;
+        leader.filter(|node| *node != call.api.broker.own_node())
+    })
+}
+
+fn here_or_on(
+    call: &Call<'_>,
+    here: Result<Stream, NoStream>,
+    on: impl FnOnce() -> Option<NodeId>,
+) -> Result<Found, Refusal> {
+    match here {
         Ok(stream) => Ok(Ok(stream)),
         Err(NoStream::Access) => Err(Refusal::not_authorised("Access refused.")),
-        Err(NoStream::Unavailable) if !call.for_node && !session.inner().is_this_node(queue.home) => {
-            Ok(Err(call.view.node_name(queue.home).to_owned()))
+        Err(NoStream::Unavailable) if !call.for_node => {
+            let node = on().ok_or(NOT_AVAILABLE)?;
+            Ok(Err(call.view.node_name(node).to_owned()))
         }
         Err(NoStream::Missing | NoStream::Unavailable) => Err(NOT_AVAILABLE),
     }
 }
 
-/// Has the stream of the path answer, on this node or another one.
+/// Has whoever leads the stream of the path answer, this node or another one.
 ///
 /// # Errors
-/// As [`stream_of`], or its node says nothing.
+/// As [`led`], or that node says nothing.
 fn of_stream(
     call: &Call<'_>,
     verb: &'static str,
@@ -54,7 +89,7 @@ fn of_stream(
 ) -> Result<Reply, Refusal> {
     queues::find(call)?;
     let session = ApiSession::open(call)?;
-    match stream_of(call, &session)? {
+    match led(call, &session)? {
         Ok(stream) => answer(&session, &stream),
         Err(node) => {
             let question = Question {

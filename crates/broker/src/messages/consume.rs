@@ -291,7 +291,7 @@ impl Session {
         })
     }
 
-    /// What RabbitMQ asks of those who consume from a stream, in its order; and the stream must be on this node.
+    /// What RabbitMQ asks of those who consume from a stream, in its order; and this node must have a copy of the stream.
     fn permit_stream_consumer(&self, queue: &QueueRef, settings: ConsumerSettings) -> Result<(), Refusal> {
         let (name, vhost) = (queue.name().to_owned(), self.vhost().to_owned());
         if settings.prefetch == 0 {
@@ -301,7 +301,7 @@ impl Session {
             let what = "automatic acknowledgement not supported by stream";
             return Err(not_for_streams(what, queue));
         }
-        match queue.queue.here() {
+        match queue.queue.copy() {
             Some(_) => Ok(()),
             None => Err(self.not_here(&queue.queue)),
         }

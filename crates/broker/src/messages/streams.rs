@@ -1,19 +1,20 @@
 //! What the front end of the stream protocol asks of streams: it publishes batches to them, reads chunks of them, and keeps
-//! numbers in them. All of it is for streams of this node; where others are, their clients are told.
+//! numbers in them. A stream is read from this node's copy of it, whoever leads, and written to where it is led; where that is,
+//! and who else has a copy, clients are told.
 
 use super::consume;
 use crate::clients::outbox::{ChannelId, Outbox, Question};
-use crate::node::ends::{Ends, Outlet, Receipt};
+use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::queues::streams::{StreamLog, StreamReader};
 use crate::queues::{Queue, StreamAddresses};
 use crate::session::Session;
-use catalog::{ObjectKind, QueueKind, StreamOffset, Verb};
+use catalog::{NodeId, ObjectKind, QueueKind, StreamOffset, Verb};
 use model::chunk::{Batch, EntryError, Matcher};
 use model::properties::Properties;
 use model::table::Value;
-use model::{ConsumerId, Message, QueueId, Ranges};
-use queue::Request;
+use model::{ConsumerId, Message, Ranges};
 use queue::stream::{ReadRequest, Request as Ask, Start, StreamRequest};
+use queue::{Answer, Request};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,11 +27,20 @@ pub enum NoStream {
     Access,
     /// There is none of this name, or it is another kind of queue.
     Missing,
-    /// It is on another node, or its files cannot be read.
+    /// This node has no copy of it, or does not lead it and would have to; or its files cannot be read.
     Unavailable,
 }
 
-/// A stream of this node, as one connection uses it.
+/// The nodes that have a stream, as far as this one knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamPlaces {
+    /// Who leads it: whom to publish to.
+    pub leader: Option<NodeId>,
+    /// The others that have a copy and can be reached.
+    pub replicas: Vec<NodeId>,
+}
+
+/// This node's copy of a stream, as one connection uses it.
 #[derive(Clone)]
 pub struct Stream {
     queue: Arc<Queue>,
@@ -74,7 +84,7 @@ pub struct StreamPublisher {
 }
 
 impl Session {
-    /// A stream that the user may read.
+    /// A stream that the user may read, of which this node has a copy.
     ///
     /// # Errors
     /// [`NoStream::Access`] first of all.
@@ -82,23 +92,42 @@ impl Session {
         self.stream(name, Verb::Read, channel)
     }
 
-    /// A stream that the user may write to.
+    /// The same, but this node leads it: for what is the leader's though it is about reading, as groups of readers are.
+    ///
+    /// # Errors
+    /// As [`Self::stream_to_read`].
+    pub fn stream_to_join(&self, name: &str, channel: ChannelId) -> Result<Stream, NoStream> {
+        self.stream_to_read(name, channel)?.led()
+    }
+
+    /// A stream that the user may write to, which this node leads.
     ///
     /// # Errors
     /// [`NoStream::Access`] first of all.
     pub fn stream_to_write(&self, name: &str, channel: ChannelId) -> Result<Stream, NoStream> {
-        self.stream(name, Verb::Write, channel)
+        self.stream(name, Verb::Write, channel)?.led()
     }
 
-    /// Where a stream is.
+    /// Which nodes have a stream.
     ///
     /// # Errors
     /// [`NoStream::Missing`].
-    pub fn stream_home(&self, name: &str) -> Result<catalog::NodeId, NoStream> {
-        let view = self.broker().view();
-        let known = view.queue(self.vhost(), name);
-        let known = known.filter(|known| known.kind == QueueKind::Stream);
-        known.map(|known| known.home).ok_or(NoStream::Missing)
+    pub fn stream_places(&self, name: &str) -> Result<StreamPlaces, NoStream> {
+        let known = self.find_stream(name)?;
+        Ok(self.places(&known))
+    }
+
+    fn places(&self, known: &catalog::Queue) -> StreamPlaces {
+        let topology = self.broker().topology();
+        let leader = match known.is_shared() {
+            true => topology.leader_of(known),
+            false => Some(known.home),
+        };
+        let others = known.places().filter(|node| Some(*node) != leader);
+        StreamPlaces {
+            leader,
+            replicas: others.filter(|node| topology.reaches(*node)).collect(),
+        }
     }
 
     /// True if there is a queue of this name, of whatever kind, for somebody who wants to make a stream or remove it.
@@ -116,47 +145,47 @@ impl Session {
         self.broker().view().exchange(self.vhost(), name).is_some()
     }
 
-    /// True if this is the node that the session is on.
-    pub fn is_this_node(&self, node: catalog::NodeId) -> bool {
-        self.broker().topology().incarnation().node == node
-    }
-
     /// Where clients of the stream protocol reach a node; `None` if it has not said so since this one has heard of it.
-    pub fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
+    pub fn stream_addresses(&self, node: NodeId) -> Option<StreamAddresses> {
         self.broker().topology().stream_addresses(node)
     }
 
-    /// Stores an offset under a reference in a stream that the user may read, on whatever node it is. As nobody is told whether
-    /// it was stored, it may be lost on its way to another node; and it overtakes nothing that was sent before.
+    /// Stores an offset under a reference in a stream that the user may read, on whatever node leads it. As nobody is told
+    /// whether it was stored, it may be lost on its way to another node; and it overtakes nothing that was sent before.
     ///
     /// # Errors
-    /// As [`Self::stream_to_read`]; [`NoStream::Unavailable`] also if its node cannot be spoken to.
+    /// As [`Self::stream_to_read`]; [`NoStream::Unavailable`] if nobody leads it who can be spoken to.
     pub fn store_stream_offset(&self, name: &str, reference: &[u8], offset: u64) -> Result<(), NoStream> {
-        let (id, home) = self.known_stream(name, Verb::Read)?;
-        if !self.is_this_node(home) {
-            let topology = self.broker().topology();
-            let is_sent = topology.store_offset(home, id, reference, offset);
+        let known = self.known_stream(name, Verb::Read)?;
+        let topology = self.broker().topology();
+        let leader = self.places(&known).leader.ok_or(NoStream::Unavailable)?;
+        if leader != topology.own_node() {
+            let is_sent = topology.store_offset(leader, known.id, reference, offset);
             return is_sent.then_some(()).ok_or(NoStream::Unavailable);
         }
-        let found = self.stream_to_read(name, ChannelId(0))?;
+        let found = self.stream_to_join(name, ChannelId(0))?;
         found.store_offset(reference, offset);
         Ok(())
     }
 
-    /// A stream's number, and the node that it is on.
-    fn known_stream(&self, name: &str, verb: Verb) -> Result<(QueueId, catalog::NodeId), NoStream> {
+    /// The stream, if the user may do that with it.
+    fn known_stream(&self, name: &str, verb: Verb) -> Result<Arc<catalog::Queue>, NoStream> {
         self.check(verb, ObjectKind::Queue, name)
             .map_err(|_| NoStream::Access)?;
+        self.find_stream(name)
+    }
+
+    fn find_stream(&self, name: &str) -> Result<Arc<catalog::Queue>, NoStream> {
         let view = self.broker().view();
         let known = view.queue(self.vhost(), name);
         let known = known.filter(|known| known.kind == QueueKind::Stream);
-        known.map(|known| (known.id, known.home)).ok_or(NoStream::Missing)
+        known.cloned().ok_or(NoStream::Missing)
     }
 
     fn stream(&self, name: &str, verb: Verb, channel: ChannelId) -> Result<Stream, NoStream> {
-        let (id, _) = self.known_stream(name, verb)?;
+        let id = self.known_stream(name, verb)?.id;
         let handle = self.broker().registry().get(id).ok_or(NoStream::Missing)?;
-        let queue = handle.here().cloned().ok_or(NoStream::Unavailable)?;
+        let queue = handle.copy().cloned().ok_or(NoStream::Unavailable)?;
         let log = queue.stream_log().cloned().ok_or(NoStream::Unavailable)?;
         Ok(Stream {
             queue,
@@ -216,14 +245,26 @@ impl Stream {
         self.submit(StreamRequest::Machine(request));
     }
 
-    fn question(&self, request: impl FnOnce(crate::node::ends::Reply) -> Ask<Ends>) -> Question {
-        let question = Question(self.queue.node().number());
-        let reply = crate::node::ends::Reply {
+    /// The same stream, if this node leads it.
+    fn led(self) -> Result<Self, NoStream> {
+        match self.queue.is_led_here() {
+            true => Ok(self),
+            false => Err(NoStream::Unavailable),
+        }
+    }
+
+    fn reply(&self) -> Reply {
+        Reply {
             outbox: self.outbox.clone(),
             channel: self.channel,
-            question,
+            question: Question(self.queue.node().number()),
             no_ack: false,
-        };
+        }
+    }
+
+    fn question(&self, request: impl FnOnce(Reply) -> Ask<Ends>) -> Question {
+        let reply = self.reply();
+        let question = reply.question;
         self.ask(request(reply));
         question
     }
@@ -236,16 +277,25 @@ impl Stream {
         }
     }
 
-    /// The last publishing number under a reference: its answer is [`queue::Answer::Number`].
+    /// The last publishing number under a reference: its answer is [`Answer::Number`]. Only the node that leads knows it, for
+    /// what it has not made a chunk of yet stands in none.
     pub fn sequence(&self, reference: &[u8]) -> Question {
         let reference = reference.into();
         self.question(|reply| Ask::Sequence { reference, reply })
     }
 
-    /// The offset that was stored under a reference, in the same way.
+    /// The offset that was stored under a reference, in the same way. Where another node leads, this node's copy answers, which
+    /// may know a moment later what was stored.
     pub fn offset(&self, reference: &[u8]) -> Question {
-        let reference = reference.into();
-        self.question(|reply| Ask::Offset { reference, reply })
+        if self.queue.is_led_here() {
+            let reference = reference.into();
+            return self.question(|reply| Ask::Offset { reference, reply });
+        }
+        let reply = self.reply();
+        let tracking = self.queue.tracking();
+        let stored = tracking.map(|tracking| Answer::Number(tracking.offset(reference)));
+        reply.outbox.send(reply.answered(stored));
+        reply.question
     }
 
     /// Stores an offset under a reference.
@@ -319,7 +369,7 @@ impl Stream {
         (id, reader)
     }
 
-    /// Is told that the stream is gone, by [`crate::Event::ConsumerCancelled`].
+    /// Is told that the stream is gone, or led by another node from now on, by [`crate::Event::ConsumerCancelled`].
     pub fn watch(&self) -> StreamWatch {
         let id = ConsumerId(self.queue.node().number());
         self.submit(StreamRequest::Read(ReadRequest::Watch {
@@ -332,7 +382,7 @@ impl Stream {
         }
     }
 
-    /// Publishes, under a reference if there is one. Confirms come as [`crate::Event::Confirm`], with the numbers that
+    /// Publishes to a stream that this node leads, under a reference if there is one. Confirms come as [`crate::Event::Confirm`], with the numbers that
     /// [`StreamPublisher::flush`] gave.
     pub fn publish(&self, reference: Option<&[u8]>) -> StreamPublisher {
         StreamPublisher {
@@ -350,7 +400,7 @@ impl StreamWatch {
         self.id
     }
 
-    /// Joins a group of readers of which one at a time is the active one: [`crate::Event::Active`] says so. `partition` is the
+    /// Joins a group of readers of a stream that this node leads, of which one at a time is the active one: [`crate::Event::Active`] says so. `partition` is the
     /// place of the stream among those of a super stream.
     pub fn join(&self, group: &str, partition: Option<u32>) {
         self.stream.submit(StreamRequest::Join {

@@ -32,7 +32,8 @@ pub enum Told {
     },
     /// It is worth asking the reader again.
     Readable(ReaderNumber),
-    /// A stream is deleted, or is not where it was: publishers and readers of it have ended.
+    /// A stream is deleted, or led by another node from now on: its publishers here have ended, and with them its readers, since
+    /// clients take whatever they have of it for ended.
     Gone {
         /// Which one.
         stream: Arc<str>,

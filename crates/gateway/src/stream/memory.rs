@@ -9,8 +9,8 @@ use protocol::stream::{Body, Entry, OffsetSpec};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The streams of a node that has one virtual host. Those whose names begin with `secret` nobody may write, read or remove, and
-/// none that is called `broken` can be made.
+/// The streams of a node that has one virtual host. Those whose names begin with `secret` nobody may write, read or remove, none
+/// that is called `broken` can be made, and of those whose names begin with `copy` another node is the leader.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<BTreeMap<String, Kept>>>);
 
@@ -50,6 +50,14 @@ impl Opened {
         of(all.get_mut(stream).ok_or(Refused::NoStream)?)
     }
 
+    /// The same for what only the leader does.
+    fn lead<T>(&self, stream: &str, of: impl FnOnce(&mut Kept) -> Result<T, Refused>) -> Result<T, Refused> {
+        self.with(stream, |kept| match is_copy(stream) {
+            true => Err(Refused::NotAvailable),
+            false => of(kept),
+        })
+    }
+
     fn answer(&self, question: Question, answer: Result<Answer, Refused>) {
         self.inbox.tell(Told::Answer { question, answer });
     }
@@ -64,6 +72,10 @@ impl Opened {
         }
         Ok(Answer::Done)
     }
+}
+
+fn is_copy(stream: &str) -> bool {
+    stream.starts_with("copy")
 }
 
 impl Streams for Opened {
@@ -112,14 +124,20 @@ impl Streams for Opened {
     }
 
     fn locate(&self, stream: &str) -> Result<Located, Refused> {
-        let here = Address {
-            host: "here".into(),
+        let at = |host: &str| Address {
+            host: host.into(),
             port: 5552,
         };
         self.with(stream, |_| {
-            Ok(Located {
-                leader: Some(here),
-                replicas: Vec::new(),
+            Ok(match is_copy(stream) {
+                true => Located {
+                    leader: Some(at("there")),
+                    replicas: vec![at("here"), at("away")],
+                },
+                false => Located {
+                    leader: Some(at("here")),
+                    replicas: Vec::new(),
+                },
             })
         })
     }
@@ -143,7 +161,7 @@ impl Streams for Opened {
         stream: &str,
         reference: Option<&[u8]>,
     ) -> Result<Box<dyn Publisher>, Refused> {
-        self.with(stream, |kept| {
+        self.lead(stream, |kept| {
             kept.known.push(self.inbox.clone());
             Ok(())
         })?;
@@ -161,7 +179,7 @@ impl Streams for Opened {
     }
 
     fn sequence(&mut self, question: Question, stream: &str, reference: &[u8]) {
-        let sequence = self.with(stream, |kept| {
+        let sequence = self.lead(stream, |kept| {
             Ok(kept.sequences.get(reference).copied().unwrap_or_default())
         });
         self.answer(question, sequence.map(Answer::Number));
@@ -233,7 +251,7 @@ impl Streams for Opened {
         });
         let partition = partition.transpose()?;
         let inbox = self.inbox.clone();
-        self.with(stream, |kept| {
+        self.lead(stream, |kept| {
             let first = !kept.single.iter().any(|(of, ..)| of == group);
             kept.single.push((group.into(), number, inbox.clone()));
             if first {
@@ -260,7 +278,7 @@ impl Streams for Opened {
     }
 
     fn writable(&self, stream: &str) -> Result<(), Refused> {
-        self.with(stream, |_| Ok(()))
+        self.lead(stream, |_| Ok(()))
     }
 
     fn readable(&self, stream: &str) -> Result<(), Refused> {

@@ -1,4 +1,4 @@
-//! The streams of this node, as the broker has them: what a connection asks becomes what the broker knows, and its events become
+//! The streams that this node has copies of, as the broker has them: what a connection asks becomes what the broker knows, and its events become
 //! what the connection is told.
 
 use super::catalog_steps::{Step, Steps};
@@ -14,7 +14,7 @@ use protocol::stream::{Entry, OffsetSpec};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The streams of this node.
+/// The streams of a node.
 pub struct NodeStreams;
 
 impl Source for NodeStreams {
@@ -233,11 +233,8 @@ impl Streams for Opened {
     }
 
     fn delete(&mut self, question: Question, stream: &str) {
-        let home = self
-            .session
-            .stream_home(stream)
-            .map(|_| Step::DeleteQueue(stream.into()));
-        let steps = home.map(|step| Steps::of([step])).map_err(Refused::from);
+        let known = self.session.stream_places(stream).map_err(Refused::from);
+        let steps = known.map(|_| Steps::of([Step::DeleteQueue(stream.into())]));
         let may = self.session.may_make_stream(stream).map_err(Refused::from);
         self.begin(question, may.and(steps));
     }
@@ -258,16 +255,19 @@ impl Streams for Opened {
     }
 
     fn locate(&self, stream: &str) -> Result<Located, Refused> {
-        let home = self.session.stream_home(stream)?;
-        let leader = self.session.stream_addresses(home).map(|at| {
+        let places = self.session.stream_places(stream)?;
+        let address = |node| {
+            let at = self.session.stream_addresses(node)?;
             let (host, port) = if self.secured { at.tls } else { at.plain };
-            Address {
+            Some(Address {
                 host: host.into(),
                 port: port.into(),
-            }
-        });
-        let replicas = Vec::new();
-        Ok(Located { leader, replicas })
+            })
+        };
+        Ok(Located {
+            leader: places.leader.and_then(address),
+            replicas: places.replicas.into_iter().filter_map(address).collect(),
+        })
     }
 
     fn partitions(&self, super_stream: &str) -> Result<Vec<String>, Refused> {
@@ -391,7 +391,7 @@ impl Streams for Opened {
         group: &str,
         super_stream: Option<&str>,
     ) -> Result<Option<u32>, Refused> {
-        let found = self.to_read(stream)?;
+        let found = self.session.stream_to_join(stream, CHANNEL)?;
         let partition = match super_stream {
             None => None,
             Some(of) => {

@@ -48,10 +48,11 @@ pub trait Streams: Send {
     /// Removes a super stream and its streams.
     fn delete_super_stream(&mut self, question: Question, super_stream: &str);
 
-    /// Who has a stream, as this node knows it.
+    /// Who has a stream, as this node knows it. If nobody is known to lead it, its replicas are told all the same, as in RabbitMQ:
+    /// readers go on there.
     ///
     /// # Errors
-    /// [`Refused::NoStream`], [`Refused::NotAvailable`].
+    /// [`Refused::NoStream`].
     fn locate(&self, stream: &str) -> Result<Located, Refused>;
 
     /// The streams of a super stream in their order, as this node knows them.
@@ -69,7 +70,7 @@ pub trait Streams: Send {
     /// Something that publishes to a stream.
     ///
     /// # Errors
-    /// No such stream, nobody leads it, or the user may not write to it.
+    /// No such stream, this node does not lead it, or the user may not write to it.
     fn publisher(
         &mut self,
         number: PublisherNumber,
@@ -77,10 +78,12 @@ pub trait Streams: Send {
         reference: Option<&[u8]>,
     ) -> Result<Box<dyn Publisher>, Refused>;
 
-    /// The last publishing number that was stored under a reference: [`Answer::Number`], 0 if there is none.
+    /// The last publishing number that was stored under a reference: [`Answer::Number`], 0 if there is none. Only the node that
+    /// leads the stream knows it.
     fn sequence(&mut self, question: Question, stream: &str, reference: &[u8]);
 
-    /// The offset that was stored under a reference: [`Answer::Number`] or [`Refused::NoOffset`].
+    /// The offset that was stored under a reference, as far as this node's copy of the stream has it: [`Answer::Number`] or
+    /// [`Refused::NoOffset`].
     fn offset(&mut self, question: Question, stream: &str, reference: &[u8]);
 
     /// Stores an offset under a reference, with the next flush. Nothing is answered; why it was not done is logged.
@@ -112,7 +115,7 @@ pub trait Streams: Send {
     /// active one from now on, or is not any more. Says at which place the stream is in its super stream, if one is named.
     ///
     /// # Errors
-    /// As [`Streams::reader`], or the others of this name are of another super stream.
+    /// As [`Streams::reader`], this node does not lead the stream, or it is none of the super stream.
     fn join(
         &mut self,
         number: ReaderNumber,
@@ -127,13 +130,13 @@ pub trait Streams: Send {
     /// This one is gone.
     fn leave(&mut self, number: ReaderNumber);
 
-    /// Whether the user may write to a stream, and then whether it is there.
+    /// Whether the user may write to a stream, and then whether this node leads it.
     ///
     /// # Errors
     /// [`Refused::Access`] first of all, then as [`Streams::publisher`].
     fn writable(&self, stream: &str) -> Result<(), Refused>;
 
-    /// Whether the user may read a stream, and then whether this node has it.
+    /// Whether the user may read a stream, and then whether this node has a copy of it.
     ///
     /// # Errors
     /// [`Refused::Access`] first of all, then as [`Streams::reader`].

@@ -82,6 +82,37 @@ fn a_stream_that_is_deleted_ends_its_publishers_and_readers_everywhere() {
 }
 
 #[test]
+fn a_stream_that_another_node_leads_is_read_here_and_all_that_is_its_leaders_is_refused() {
+    let world = World::new();
+    let mut client = world.with_stream_of("copy");
+    let asked = texts(&["copy"]);
+    client.ask(Metadata {
+        streams: asked.as_list(),
+    });
+    client.hears("7 metadata: [there:5552, here:5552, away:5552] [copy 1 0 +1 +2]");
+    client.ask(declare(1, "", "copy"));
+    client.hears("7 declare_publisher: 6 (stream not available)");
+    client.ask(QueryPublisherSequence {
+        reference: "me".into(),
+        stream: "copy".into(),
+    });
+    client.hears("7 query_publisher_sequence: 6 (stream not available) 0");
+    let single = ListBuf::of([property("single-active-consumer", "true"), property("name", "n")]);
+    client.ask(Subscribe {
+        properties: Trailing(single.as_list()),
+        ..subscribe(1, "copy", OffsetSpec::First, 1)
+    });
+    client.hears("7 subscribe: 6 (stream not available)");
+    client.ask(subscribe(1, "copy", OffsetSpec::First, 1));
+    client.hears("7 subscribe: 1 (ok)");
+    client.ask(QueryOffset {
+        reference: "me".into(),
+        stream: "copy".into(),
+    });
+    client.hears("7 query_offset: 19 (no offset) 0");
+}
+
+#[test]
 fn super_streams_have_partitions_and_routes() {
     let world = World::new();
     let mut client = world.open();

@@ -30,8 +30,11 @@ pub fn described(command: &Command<'_>) -> String {
                 Content::Places(places) => {
                     let nodes = places.nodes.iter().map(|it| format!("{}:{}", it.host, it.port));
                     let streams = places.streams.iter();
-                    let streams =
-                        streams.map(|it| format!("{} {} {}", it.stream, it.code.number(), it.leader));
+                    let streams = streams.map(|it| {
+                        let replicas = it.replicas.iter().map(|node| format!(" +{node}"));
+                        let replicas: String = replicas.collect();
+                        format!("{} {} {}{replicas}", it.stream, it.code.number(), it.leader)
+                    });
                     format!("{} {}", names(nodes.collect()), names(streams.collect()))
                 }
                 other => panic!("{other:?}"),
