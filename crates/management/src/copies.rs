@@ -65,11 +65,16 @@ fn describe_mirrors(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Va
     }
 }
 
-/// Adds what RabbitMQ tells of a stream, which has one member.
+/// Adds what RabbitMQ tells of a stream.
 fn describe_stream(call: &Call<'_>, queue: &QueueView, map: &mut Map<String, Value>) {
-    let is_online = home_is_online(call, queue);
-    let leader = is_online.then_some(queue.home);
-    put_members(call, leader, &[(queue.home, is_online)], map);
+    let (leader, members) = match call.api.broker.shared_standing(queue) {
+        Some(standing) => (standing.leader, standing.members),
+        None => {
+            let is_online = home_is_online(call, queue);
+            (is_online.then_some(queue.home), vec![(queue.home, is_online)])
+        }
+    };
+    put_members(call, leader, &members, map);
 }
 
 /// True if somebody who has the messages of a queue of one node can be reached.

@@ -227,7 +227,7 @@ fn consumer_row(call: &Call<'_>, connection: &Connection, consumer: &StreamConsu
         None => (0, 0),
         Some(next) => {
             let queue = call.view.queue(&connection.vhost, &consumer.stream);
-            let queue = queue.and_then(|queue| call.api.broker.queues().here(queue.id));
+            let queue = queue.and_then(|queue| call.api.broker.queues().copy(queue.id));
             let committed = queue.and_then(|queue| queue.committed());
             (
                 next.saturating_sub(u64::from(consumed > 0)),
