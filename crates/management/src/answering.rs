@@ -67,6 +67,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("GET", "/stream/publishers/:vhost/:name"),
     ("GET", "/stream/:vhost/:name/tracking"),
     ("DELETE", "/leveret/streams/:vhost/:name/offsets/:reference"),
+    ("GET", "/leveret/streams/:vhost/:name/replicas"),
     ("GET", "/health/checks/local-alarms"),
     ("GET", "/leveret/alarms"),
     ("GET", "/leveret/why/queues/:vhost/:name"),

@@ -122,6 +122,7 @@ mod spread;
 mod standby;
 mod stop_impact;
 mod stream_browsing;
+mod stream_copies;
 mod stream_tracking;
 mod streams;
 mod subscription;

@@ -16,6 +16,7 @@ use crate::route::Route;
 use crate::samples::QUEUE_COUNTS;
 use crate::snapshot::{Elsewhere, Id};
 use crate::spread::{Place, Spread};
+use crate::stream_copies;
 use crate::text::encode;
 use crate::times;
 use crate::{connections, consumers, copies};
@@ -286,6 +287,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         return match answer.found() {
             Some(mut found) => {
                 add_consumers(call, &mut found, Some(&node));
+                stream_copies::add_readers(call, queue, &mut found);
                 Ok(object(&call.query, found))
             }
             None => Ok(answer.into()),
@@ -309,6 +311,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     map.entry("head_message_timestamp").or_insert(Value::Null);
     let mut row = Value::Object(map);
     add_consumers(call, &mut row, None);
+    stream_copies::add_readers(call, queue, &mut row);
     Ok(object(&call.query, row))
 }
 
@@ -483,7 +486,7 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     map
 }
 
-/// Of a stream on this node. An offset of nothing is null; RabbitMQ has none of the first two.
+/// Of a stream that this node leads. An offset of nothing is null; RabbitMQ has none of the first two.
 fn stream_statistics(map: &mut Map<String, Value>, node: &str, figures: &StreamFigures) {
     let last = figures.committed.checked_sub(1);
     let there = last.filter(|last| *last >= figures.first_offset);

@@ -24,7 +24,7 @@ const ONE_COPY: &str = "in this version a stream has one copy, on the node where
 pub const COMMANDS: &[Command] = table! {
     // Streams and their replicas.
     [Streams, Tool::Queues, Diagnostics] Queues "stream_status" 1 1 "[--vhost <vhost>] [--tracking] <stream>";
-        "Shows on which node a stream is, and how many read it";
+        "Shows which nodes have a stream, and how far each copy is";
         ["tracking"] status;
     [Streams] Queues "restart_stream" 1 1 "[--vhost <vhost>] <stream> [--preferred-leader-node <node>]";
         "Restarts a stream; not in this version";
@@ -188,25 +188,29 @@ fn status(ask: &Ask<'_>) -> Answer {
     if ask.line.has("tracking") {
         return tracked_for_status(ask);
     }
-    let found = stream(ask, ask.word(0))?.ok_or_else(|| Failure::plain(BAD_VALUE, NO_OBJECT))?;
+    let path = format!("/leveret{}/replicas", path(ask, "streams", ask.word(0)));
+    let found = ask.find(&path)?;
+    let found = found.ok_or_else(|| Failure::plain(BAD_VALUE, NO_OBJECT))?;
     Ok(Output::Rows(status_of(&found)))
 }
 
-/// The one copy of a stream. RabbitMQ's names for what it has, too.
+/// RabbitMQ's columns. A node that says nothing has no row, as there.
 fn status_of(found: &Value) -> Rows {
-    let of = |member: &str| found.get(member).cloned().unwrap_or_default();
-    let columns = ["role", "node", "state", "readers", "messages", "message_bytes"];
-    let row = vec![
-        "writer".into(),
-        of("node"),
-        of("state"),
-        of("consumers"),
-        of("messages"),
-        of("message_bytes"),
+    let columns = [
+        "role",
+        "node",
+        "epoch",
+        "offset",
+        "committed_offset",
+        "first_offset",
+        "readers",
+        "segments",
     ];
+    let copies = found.as_array().into_iter().flatten();
+    let row = |copy: &Value| columns.map(|column| copy[column].clone()).into();
     Rows {
         columns: columns.map(str::to_owned).into(),
-        rows: vec![row],
+        rows: copies.map(row).collect(),
         form: Form::Pretty,
     }
 }
@@ -636,14 +640,23 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_a_stream_has_a_row_for_its_one_copy() {
-        let found = json!({"node": "rabbit@a", "state": "running", "consumers": 2, "messages": 7, "message_bytes": 70});
-        let rows = status_of(&found);
-        assert_eq!(rows.columns.len(), rows.rows[0].len());
-        assert_eq!(
-            rows.rows[0][..4],
-            [json!("writer"), json!("rabbit@a"), json!("running"), json!(2)]
-        );
+    fn the_status_of_a_stream_has_a_row_for_each_copy() {
+        let copy = |role: &str, node: &str, readers: u64| {
+            json!({
+                "role": role, "node": node, "epoch": 3, "offset": 9, "committed_offset": 9, "first_offset": -1, "readers": readers,
+                "segments": 1,
+            })
+        };
+        let rows = status_of(&json!([
+            copy("writer", "rabbit@a", 2),
+            copy("replica", "rabbit@b", 0)
+        ]));
+        let offsets = [json!(3), json!(9), json!(9), json!(-1)];
+        assert_eq!(rows.rows[0][..2], [json!("writer"), json!("rabbit@a")]);
+        assert_eq!(rows.rows[0][2..6], offsets);
+        assert_eq!(rows.rows[0][6..], [json!(2), json!(1)]);
+        assert_eq!(rows.rows[1][..2], [json!("replica"), json!("rabbit@b")]);
+        assert_eq!((rows.rows.len(), rows.columns.len()), (2, 8));
     }
 
     #[test]
