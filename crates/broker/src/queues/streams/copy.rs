@@ -120,10 +120,12 @@ impl CopyHost {
         }
     }
 
-    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives.
+    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives. So are those who
+    /// have come since: they looked who decides before.
     fn look_who_decides(&mut self) {
         let term = self.queue().and_then(|queue| queue.replica()?.term());
-        if std::mem::replace(&mut self.term, term).is_some_and(|before| Some(before) != term) {
+        let before = std::mem::replace(&mut self.term, term);
+        if term.is_none() || before.is_some_and(|before| Some(before) != term) {
             self.reads.readers.end_watches(&mut self.reads.effects);
         }
     }
