@@ -16,6 +16,7 @@ use catalog::{
 use model::QueueId;
 use model::table::{Table, Value};
 use queue::{Answer as QueueAnswer, Request as QueueRequest};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -216,6 +217,9 @@ impl Session {
         let dead_letter = dead_letter.map(ToString::to_string);
         let passive = declare.passive;
         let mut declare = declare;
+        if declare.exclusive && !passive {
+            self.wanted_exclusive.store(true, Ordering::Release);
+        }
         let defaults = self.broker().options().queue_defaults;
         declare.complete(self.broker().view().vhost(self.vhost()).map(|it| &**it), defaults);
         let permit = || {

@@ -82,6 +82,8 @@ pub struct Session {
     /// The user's rights as they are now: a token is renewed while the connection stands.
     rights: RwLock<Option<Arc<dyn Rights>>>,
     closed: AtomicBool,
+    /// An exclusive queue was asked for, at some time.
+    wanted_exclusive: AtomicBool,
     /// The user's and the virtual host's.
     usages: [Arc<Usage>; 2],
     /// How many channels are open here.
@@ -147,7 +149,7 @@ impl Broker {
         let usages = self.enter(&user.name, &at.name, !operator);
         let usages = usages.inspect_err(|_| self.occupancy().leave())?;
         let id = ConnectionId(self.node().number());
-        let closed = AtomicBool::new(false);
+        let (closed, wanted_exclusive) = (AtomicBool::new(false), AtomicBool::new(false));
         let session = Session {
             id,
             rights: RwLock::new(user.rights.clone()),
@@ -159,6 +161,7 @@ impl Broker {
             shown: OnceLock::new(),
             operator,
             closed,
+            wanted_exclusive,
             usages,
             channels: AtomicU64::new(0),
             undecided: Undecided::default(),
@@ -335,7 +338,9 @@ impl Session {
         self.broker.occupancy().leave();
         self.broker.usages(true).leave(&self.user.name, of_user);
         self.broker.usages(false).leave(&self.vhost, of_vhost);
-        self.delete_exclusive_queues()
+        // Most have none, and closing one needs nobody's agreement: it closes at once where there is no majority, too.
+        let wanted = self.wanted_exclusive.load(Ordering::Acquire);
+        wanted.then(|| self.delete_exclusive_queues()).flatten()
     }
 
     /// True if messages that come in are changed by [`Session::intercepted`].

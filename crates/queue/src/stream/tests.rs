@@ -1,6 +1,6 @@
 use super::*;
 use model::chunk::{ChunkKind, Entry};
-use model::{ConsumerId, Incarnation, Ranges};
+use model::{ConsumerId, Incarnation, Journaled, Ranges};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -743,4 +743,84 @@ fn offsets_alone_do_not_make_a_stream_longer_and_longer() {
     assert!(most < 2 * TRACKING_BYTES, "{most}");
     assert_eq!(world.machine.status().segments, 2);
     assert_eq!(world.machine.tracking().offset(&name(999)), Some(199));
+}
+
+/// What a machine of several nodes decides when this happens to it.
+fn decided(acts: &[Act]) -> (Stream<Plain>, Vec<Record>) {
+    let settings = StreamSettings {
+        segment_bytes: 700,
+        ..StreamSettings::default()
+    };
+    let mut machine = Stream::of_several(settings);
+    machine.lead(0);
+    let (mut outcome, mut now, mut ids) = (Outcome::default(), 1_000, BTreeMap::<u8, u64>::new());
+    for act in acts {
+        let request = match act {
+            Act::Publish(who, what) => {
+                let mut sent = Batch::default();
+                for (number, length) in what {
+                    let id = who.map_or(0, |who| {
+                        let id = ids.entry(who).or_default();
+                        *id += 1 + u64::from(*number);
+                        *id
+                    });
+                    let message = vec![*number; usize::from(*length)];
+                    let mut entry = Vec::new();
+                    Entry::Message(&message).write(&mut entry);
+                    sent.push(id, None, &entry).unwrap();
+                }
+                Request::Publish {
+                    reference: who.map(reference),
+                    batch: sent,
+                    receipt: None,
+                }
+            }
+            Act::StoreOffset(who, offset) => Request::StoreOffset {
+                reference: reference(*who),
+                offset: u64::from(*offset),
+            },
+            Act::Wait(ms) => {
+                now += u64::from(*ms);
+                continue;
+            }
+            _ => Request::EndTurn,
+        };
+        machine.handle(Timestamp(now), request, &mut outcome);
+    }
+    machine.handle(Timestamp(now), Request::EndTurn, &mut outcome);
+    (machine, outcome.records)
+}
+
+proptest! {
+    #[test]
+    fn a_machine_that_is_made_of_contents_goes_on_as_the_one_that_had_them(
+        acts in prop::collection::vec(act(), 1..120),
+        cut in 0_usize..100,
+    ) {
+        let (leader, records) = decided(&acts);
+        if records.is_empty() {
+            return Ok(());
+        }
+        let (before, behind) = records.split_at(cut * records.len() / 100);
+        let apply = |machine: &mut Stream<Plain>, records: &[Record]| {
+            for record in records {
+                machine.apply(0, record.clone(), &mut Outcome::default());
+            }
+        };
+        let mut follower = Stream::of_several(StreamSettings::default());
+        apply(&mut follower, before);
+        let mut bytes = Vec::new();
+        follower.contents().encode(&mut bytes);
+        for cut in 0..bytes.len() {
+            prop_assert_eq!(Contents::decode(&bytes[..cut]), None);
+        }
+        let mut made = Stream::of_several(StreamSettings::default());
+        made.restore(Contents::decode(&bytes).unwrap());
+        prop_assert_eq!(made.contents(), follower.contents());
+        for machine in [&mut follower, &mut made] {
+            apply(machine, behind);
+            prop_assert_eq!(machine.contents(), leader.contents());
+            prop_assert_eq!(machine.status(), leader.status());
+        }
+    }
 }
