@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .link import Closed, Wire
 
-__all__ = ["FIRST", "METADATA_UPDATE", "NOT_AVAILABLE", "NO_SUCH_STREAM", "Closed", "Code", "Entry", "Places", "StreamLink", "from_offset"]
+__all__ = ["FIRST", "METADATA_UPDATE", "NOT_AVAILABLE", "NO_SUCH_STREAM", "PUBLISH_CONFIRM", "Closed", "Code", "Entry", "Places", "StreamLink", "from_offset"]
 
 PUBLISH_CONFIRM, PUBLISH_ERROR, DELIVER, METADATA_UPDATE, TUNE, CLOSE, HEARTBEAT = 3, 4, 8, 0x10, 0x14, 0x16, 0x17
 OK, NO_SUCH_STREAM, NOT_AVAILABLE, NO_OFFSET = 1, 2, 6, 0x13

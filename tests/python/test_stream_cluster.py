@@ -10,16 +10,15 @@ from pathlib import Path
 import pika
 import pytest
 
-from api import q
 from test_process import pytestmark  # noqa: F401 - a mark
-from test_quorum_cluster import NODES, PATIENCE_SECONDS, api, bodies, cluster, command, connect, leader, publish, row, whole  # noqa: F401 - fixtures
+from test_quorum_cluster import NODES, PATIENCE_SECONDS, bodies, cluster, command, connect, leader, publish, row, whole  # noqa: F401 - fixtures
 from test_stream_queues import Reader
 from waiting import until
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.cluster import name as name_of  # noqa: E402
-from harness.stream_link import FIRST, METADATA_UPDATE, NO_SUCH_STREAM, NOT_AVAILABLE, Closed, Code, Entry, StreamLink, string  # noqa: E402
+from harness.stream_link import FIRST, METADATA_UPDATE, NO_SUCH_STREAM, NOT_AVAILABLE, PUBLISH_CONFIRM, Closed, Code, Entry, StreamLink, string  # noqa: E402
 
 STREAM = {"x-queue-type": "stream"}
 END = b"end."
@@ -203,6 +202,16 @@ def metadata_update(writer):
         for key, payload in writer.unasked_frames():
             if key == METADATA_UPDATE:
                 return payload
+
+
+def frames_of(writer, seconds):
+    """Of which kinds the frames are that come until nothing has come for so long."""
+    writer.socket.settimeout(seconds)
+    keys = []
+    with contextlib.suppress(TimeoutError, Closed):
+        while True:
+            keys += [key for key, _ in writer.unasked_frames()]
+    return keys
 
 
 def take(reader, count):
@@ -448,24 +457,43 @@ def test_without_a_majority_nothing_is_confirmed_and_what_is_there_is_read(clust
     assert read(cluster, name, left, count=50) == list(enumerate(bodies(0, 50)))
     for node in others(left):
         cluster.nodes[node].kill()
-    with Publisher(cluster, name, left) as publisher:
-        until(lambda: publisher.sent, patience=PATIENCE_SECONDS, what="nothing is published")
-        assert read(cluster, name, left, count=50) == list(enumerate(bodies(0, 50)))
-        with connect(cluster, left) as connection, link(cluster, left) as streamer:
+    # Who closes a connection is answered by a majority: these stay open until there is one again.
+    with connect(cluster, left) as connection, link(cluster, left) as streamer, Publisher(cluster, name, left) as publisher:
+        try:
+            until(lambda: publisher.sent, patience=PATIENCE_SECONDS, what="nothing is published")
             reader = Reader(connection, name, "first")
             streamer.subscribe(1, name, FIRST)
             assert reader.numbers(50) == list(range(50))
             assert take(streamer, 50) == list(enumerate(bodies(0, 50)))
             reader.nothing_more(2)
             assert not publisher.confirmed
+        finally:
             come_back(cluster)
-            publisher.more(20)
-            # Who has read meanwhile reads on.
-            assert reader.first(60, PATIENCE_SECONDS)[50][1].headers["x-stream-offset"] == 50
-            assert [offset for offset, _ in take(streamer, 10)][0] == 50
+        publisher.more(20)
+        # Who has read meanwhile reads on.
+        assert [properties.headers["x-stream-offset"] for _, properties, _ in reader.first(60, PATIENCE_SECONDS)] == list(range(60))
+        assert [offset for offset, _ in take(streamer, 10)][:10] == list(range(50, 60))
     found = everything(cluster, name, left)
     assert found[:50] == bodies(0, 50)
     publisher.judge(found[50:])
+
+
+def test_what_a_leader_without_a_majority_was_sent_is_not_confirmed_and_there_once_if_it_is_sent_again(cluster, name):
+    declare(cluster, name)
+    left = leader(cluster, name)
+    with publishing(cluster, name, "writer", left) as writer:
+        publish_all(writer, 1, 51)
+        for node in others(left):
+            cluster.nodes[node].kill()
+        try:
+            writer.publish(1, entries(51, 61))
+            assert PUBLISH_CONFIRM not in frames_of(writer, 3)
+        finally:
+            come_back(cluster)
+    with publishing(cluster, name, "writer", others(left)[0]) as writer:
+        assert 50 <= writer.sequence("writer", name) <= 60
+        publish_all(writer, 1, 71)
+    assert everything(cluster, name) == bodies(1, 71)
 
 
 def test_each_node_drops_its_oldest_segments(cluster, name):
@@ -571,4 +599,3 @@ def test_a_node_that_lost_its_disk_joins_anew_and_is_given_a_copy(cluster, name)
     assert told.returncode == 0, told.stderr
     until(lambda: sorted(row(cluster, name, gone)["online"]), wanted=lambda it: it == [name_of(node) for node in NODES], patience=PATIENCE_SECONDS)
     assert everything(cluster, name, gone) == large(0, 80)
-    until(lambda: api(cluster, gone).get(f"/queues/%2F/{q(name)}").json["members"], wanted=lambda it: name_of(gone) in it, patience=PATIENCE_SECONDS)
