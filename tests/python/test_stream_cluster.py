@@ -241,6 +241,11 @@ def folders(cluster, node):
     return {folder.name for folder in (cluster.nodes[node].data / "streams").glob("*")}
 
 
+def segments(folder):
+    """The first offsets of a stream's files."""
+    return sorted(int(file.stem) for file in folder.glob("*.chunks"))
+
+
 def declare_and_find(cluster, stream, **arguments):
     """Where each node has the files of a new stream."""
     before = [folders(cluster, node) for node in NODES]
@@ -251,6 +256,10 @@ def declare_and_find(cluster, stream, **arguments):
         (new,) = until(lambda: folders(cluster, node) - before[node], patience=PATIENCE_SECONDS, what=f"{name_of(node)} has no files of it")
         found.append(cluster.nodes[node].data / "streams" / new)
     return found
+
+
+def large(first, last, size=100_000):
+    return [b"%d:" % number + bytes([number % 251]) * size for number in range(first, last)]
 
 
 def test_a_stream_is_on_all_nodes_whichever_declares_it_and_all_say_so(cluster, name):
@@ -282,6 +291,9 @@ def test_what_is_published_through_any_node_is_read_alike_through_every_one(clus
         publish(cluster, name, bodies(20 * node, 20 * node + 20), node)
     for node in NODES:
         assert read(cluster, name, node, count=60) == list(enumerate(bodies(0, 60)))
+    for asked in NODES:
+        shown = ("messages", "first_offset", "last_offset", "committed_offset")
+        until(lambda: [row(cluster, name, asked).get(field) for field in shown], wanted=lambda it: it == [60, 0, 59, 59], patience=PATIENCE_SECONDS)
     assert everything(cluster, name) == bodies(0, 60)
 
 
@@ -508,14 +520,23 @@ def test_each_node_drops_its_oldest_segments(cluster, name):
         assert 15 <= len(got) <= 41
         kept = [(number, body) for number, body in got if not body.startswith(END)]
         assert kept == list(enumerate(sent, 1))[-len(kept) :]
-        assert min(int(file.stem) for file in where[node].glob("*.chunks")) > 0
+        assert segments(where[node])[0] > 0
+
+
+def test_each_node_drops_what_is_too_old_though_nothing_is_published(cluster, name):
+    where = declare_and_find(cluster, name, max_age="2s", stream_max_segment_size_bytes=50_000)
+    publish(cluster, name, large(0, 10, 20_000), 1)
+    for node in NODES:
+        # All are too old, and the newest is never dropped.
+        until(lambda: segments(where[node]), wanted=lambda it: len(it) == 1 and it[0] > 0, patience=PATIENCE_SECONDS, what=f"{name_of(node)} keeps all")
+        assert read(cluster, name, node, count=1)[0][0] == segments(where[node])[0]
 
 
 def test_the_files_of_a_stream_go_from_all_nodes_when_it_is_deleted(cluster, name):
     stays = declare_and_find(cluster, f"{name}.stays")
     where = declare_and_find(cluster, name)
     publish(cluster, name, bodies(0, 20), 2)
-    assert all(list(folder.glob("*.chunks")) for folder in where)
+    assert all(segments(folder) for folder in where)
     with connect(cluster, 1) as connection:
         connection.channel().queue_delete(name)
     for node in NODES:
@@ -539,10 +560,6 @@ def test_the_files_go_too_from_a_node_that_was_away_when_the_stream_was_deleted(
     assert row(cluster, name, away) is None
     for node in NODES:
         until(lambda: not where[node].exists(), patience=PATIENCE_SECONDS, what=f"{name_of(node)} keeps the files")
-
-
-def large(first, last, size=100_000):
-    return [b"%d:" % number + bytes([number % 251]) * size for number in range(first, last)]
 
 
 @pytest.mark.parametrize("away", [0, 2], ids=["the-leader", "another-one"])
@@ -581,6 +598,9 @@ def test_a_node_that_has_lost_the_files_of_a_stream_fetches_what_the_log_has_let
 
     got = until(there, wanted=lambda it: it and it[0][0] == 0, patience=PATIENCE_SECONDS, what="it has not all again")
     assert got[:81] == list(enumerate([b"first", *sent]))
+    # Retention takes segments as wholes: all nodes have the same ones.
+    leads = leader(cluster, name, lost)
+    assert segments(where[lost]) == segments(where[leads])
 
 
 @pytest.mark.not_yet("replicas of streams are added later")
