@@ -55,7 +55,7 @@ pub fn any_copy(call: &Call<'_>, session: &ApiSession) -> Result<Found, Refusal>
 /// As [`any_copy`], or nobody leads it.
 fn led(call: &Call<'_>, session: &ApiSession) -> Result<Found, Refusal> {
     let name = &queues::find(call)?.name;
-    let here = session.inner().stream_to_join(name, CHANNEL);
+    let here = session.inner().stream_led_here(name, CHANNEL);
     here_or_on(call, here, || {
         let leader = session.inner().stream_places(name).ok()?.leader;
         leader.filter(|node| *node != call.api.broker.own_node())

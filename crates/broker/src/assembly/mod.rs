@@ -17,8 +17,10 @@ use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
 use crate::queues::JournalOf;
 use crate::queues::{DeadLetters, Handle, Paging, Queue, QueueEvents};
 use crate::recovery;
+use crate::groups::NodeId;
 use crate::topology::Told;
 use model::QueueId;
+use queue::stream::GroupWord;
 use std::sync::{Arc, OnceLock, Weak};
 use storage::{JournalId, Position};
 
@@ -48,6 +50,12 @@ impl QueueEvents for Follower {
     fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> usize {
         let broker = self.broker.get().and_then(Weak::upgrade);
         broker.map_or(0, |broker| broker.topology().ask_for_chunks(stream.id, from, asked))
+    }
+
+    fn say_of_group(&self, stream: QueueId, node: NodeId, said: GroupWord) {
+        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
+            broker.topology().say_of_group(stream, node, said);
+        }
     }
 
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>) {

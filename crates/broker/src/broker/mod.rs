@@ -435,6 +435,12 @@ impl Existing for Broker {
         }
     }
 
+    fn stream_copies(&self) -> Vec<Arc<Queue>> {
+        let shared = self.queues.shared().into_iter();
+        let streams = shared.filter(|shared| shared.known.kind == QueueKind::Stream);
+        streams.filter_map(|shared| shared.replica.clone()).collect()
+    }
+
     fn led_streams(&self) -> Vec<QueueId> {
         let shared = self.queues.shared().into_iter();
         let led = shared.filter(|shared| {

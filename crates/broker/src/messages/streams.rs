@@ -92,11 +92,11 @@ impl Session {
         self.stream(name, Verb::Read, channel)
     }
 
-    /// The same, but this node leads it: for what is the leader's though it is about reading, as groups of readers are.
+    /// A stream that the user may read and this node leads: for what its machine alone knows.
     ///
     /// # Errors
     /// As [`Self::stream_to_read`].
-    pub fn stream_to_join(&self, name: &str, channel: ChannelId) -> Result<Stream, NoStream> {
+    pub fn stream_led_here(&self, name: &str, channel: ChannelId) -> Result<Stream, NoStream> {
         self.stream_to_read(name, channel)?.led()
     }
 
@@ -163,7 +163,7 @@ impl Session {
             let is_sent = topology.store_offset(leader, known.id, reference, offset);
             return is_sent.then_some(()).ok_or(NoStream::Unavailable);
         }
-        let found = self.stream_to_join(name, ChannelId(0))?;
+        let found = self.stream_led_here(name, ChannelId(0))?;
         found.store_offset(reference, offset);
         Ok(())
     }
@@ -400,7 +400,7 @@ impl StreamWatch {
         self.id
     }
 
-    /// Joins a group of readers of a stream that this node leads, of which one at a time is the active one: [`crate::Event::Active`] says so. `partition` is the
+    /// Joins a group of readers of which one at a time is the active one: [`crate::Event::Active`] says so. `partition` is the
     /// place of the stream among those of a super stream.
     pub fn join(&self, group: &str, partition: Option<u32>) {
         self.stream.submit(StreamRequest::Join {

@@ -1,10 +1,12 @@
 //! What queues tell those above them.
 
 use super::Queue;
+use crate::groups::NodeId;
 use model::DeadLetterTo;
 use model::QueueId;
 use queue::DropReason;
 use queue::store::Piece;
+use queue::stream::GroupWord;
 use std::sync::Arc;
 
 /// Messages that leave a queue together.
@@ -48,6 +50,9 @@ pub trait QueueEvents: Send + Sync {
     fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> usize {
         0
     }
+
+    /// Another node hears this of a reader that is in a group of the stream. It must not wait.
+    fn say_of_group(&self, _stream: QueueId, _node: NodeId, _said: GroupWord) {}
 
     /// Of a queue that several nodes have, another one leads than before, or none does. Called without the lock of its host.
     fn led(&self, _queue: &Arc<Queue>) {}

@@ -8,6 +8,7 @@ use crate::clients::outbox::Question;
 use crate::clients::pressure::Pressure;
 use catalog::{NodeId, QueueKind, View};
 use model::QueueId;
+use queue::stream::{Request as Ask, StreamRequest};
 use std::sync::Arc;
 
 /// A queue. Cheap to clone.
@@ -170,6 +171,17 @@ impl Handle {
                 let (outbox, event) = receipt.into_unreached();
                 return outbox.send(event);
             }
+            Request::Stream(request) => match *request {
+                StreamRequest::Machine(Ask::Publish {
+                    receipt: Some(receipt),
+                    ..
+                }) => {
+                    let (outbox, event) = receipt.into_unreached();
+                    return outbox.send(event);
+                }
+                StreamRequest::Machine(Ask::Sequence { reply, .. } | Ask::Offset { reply, .. }) => reply,
+                _ => return,
+            },
             Request::Consume { reply, .. }
             | Request::ConsumeFrom { reply, .. }
             | Request::Get { reply, .. }

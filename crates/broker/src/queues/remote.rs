@@ -6,6 +6,7 @@ use crate::node::ends::Ends;
 use crate::queues::Queue;
 use catalog::NodeId;
 use model::{ConsumerId, Incarnation, Message, QueueId, QueueSettings};
+use queue::stream::GroupWord;
 use queue::{NodeConsumer, OwnConsumer};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -103,6 +104,9 @@ pub trait Peers: Debug + Send + Sync {
 
     /// This node's copy of a stream lacks chunks from this offset on: asks another node that has one. It may be lost.
     fn ask_for_chunks(&self, _node: NodeId, _stream: QueueId, _from: u64) {}
+
+    /// A node hears this of a reader that is in a group of a stream. It is lost with the link alone.
+    fn say_of_group(&self, _node: NodeId, _stream: QueueId, _said: GroupWord) {}
 
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}

@@ -7,6 +7,7 @@ use crate::queues::{Handle, Peers, StreamAddresses};
 use catalog::{ExchangeKind, Locator, Node, NodeId, QueueKind, Refusal, Request, View};
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
+use queue::stream::GroupWord;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -182,6 +183,13 @@ impl Topology {
             peers.ask_for_chunks(*node, stream, from);
         }
         others.len()
+    }
+
+    /// Another node hears this of a reader that is in a group of a stream.
+    pub(crate) fn say_of_group(&self, stream: QueueId, node: crate::groups::NodeId, said: GroupWord) {
+        if let Some(peers) = self.peers.get() {
+            peers.say_of_group(NodeId(node.0.into()), stream, said);
+        }
     }
 
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.

@@ -391,7 +391,7 @@ impl Streams for Opened {
         group: &str,
         super_stream: Option<&str>,
     ) -> Result<Option<u32>, Refused> {
-        let found = self.session.stream_to_join(stream, CHANNEL)?;
+        let found = self.session.stream_to_read(stream, CHANNEL)?;
         let partition = match super_stream {
             None => None,
             Some(of) => {

@@ -22,6 +22,27 @@ pub enum Start {
     Time(u64),
 }
 
+/// What nodes say to each other of readers in groups, which have the names that their own node gave them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupWord {
+    /// To the node that leads: it joins this group.
+    Join {
+        reader: ConsumerId,
+        group: Arc<[u8]>,
+        partition: Option<u32>,
+    },
+    /// To it: it reads no more.
+    Leave { reader: ConsumerId },
+    /// To it: it has heard that it is active no more.
+    SteppedDown { reader: ConsumerId },
+    /// From it: whether it is its group's active one.
+    Active { reader: ConsumerId, active: bool },
+    /// From a node that does not lead: it is in no group.
+    Gone { reader: ConsumerId },
+    /// By nobody: the node cannot be spoken to any more.
+    Lost,
+}
+
 /// What only streams are asked.
 pub enum StreamRequest<E: Ends> {
     /// Something for the machine.
@@ -37,6 +58,8 @@ pub enum StreamRequest<E: Ends> {
     },
     /// It has heard that it is active no more.
     SteppedDown { reader: ConsumerId },
+    /// Another node says something of a group's reader: of a stream that several nodes have, the node that leads knows the groups.
+    OfNode { node: u32, said: GroupWord },
     /// Add a consumer of messages. Answered with `Answer::Consuming`.
     Consume {
         consumer: ConsumerId,
@@ -55,6 +78,7 @@ impl<E: Ends> fmt::Debug for StreamRequest<E> {
             Self::Read(_) => f.write_str("a request of a stream's reader"),
             Self::Join { reader, .. } => write!(f, "{} joins a group", reader.0),
             Self::SteppedDown { reader } => write!(f, "{} has stepped down", reader.0),
+            Self::OfNode { node, said } => write!(f, "node {node} says {said:?}"),
             Self::Consume { consumer, from, .. } => write!(f, "consumer {} from {from:?}", consumer.0),
         }
     }

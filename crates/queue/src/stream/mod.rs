@@ -23,7 +23,7 @@ pub mod senders;
 #[cfg(test)]
 mod tests;
 
-pub use asked::{Start, StreamRequest};
+pub use asked::{GroupWord, Start, StreamRequest};
 pub use contents::Contents;
 pub use groups::{Groups, Update};
 pub use reading::{ReadEffect, ReadRequest, Reading};

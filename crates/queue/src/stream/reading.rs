@@ -137,12 +137,12 @@ impl<E: Ends> Reading<E> {
         }));
     }
 
-    /// Those who only watch are told that it is over for them, and are gone: somebody else decides now.
-    pub fn end_watches(&mut self, effects: &mut Vec<ReadEffect<E>>) {
+    /// Of those who only watch these are told that it is over for them, and are gone: somebody else decides now.
+    pub fn end_watches(&mut self, ends: impl Fn(ConsumerId) -> bool, effects: &mut Vec<ReadEffect<E>>) {
         let watches: Vec<ConsumerId> = self
             .readers
             .iter()
-            .filter(|(_, it)| it.position.is_none())
+            .filter(|(reader, it)| it.position.is_none() && ends(**reader))
             .map(|(reader, _)| *reader)
             .collect();
         for reader in watches {

@@ -78,8 +78,8 @@ impl Queue {
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
         let turned = host.commit(&mut |effect| self.arrange(effect, actions, answered));
-        // What a member turns is not the host's any more.
-        if self.replica().is_none() {
+        // What a member turns is not the host's any more; but a stream's numbers are those of this node's copy.
+        if self.replica().is_none() || self.is_copy_of_stream() {
             self.note_turn(host.inspect(), &turned, actions);
         }
     }

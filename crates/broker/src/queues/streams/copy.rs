@@ -2,16 +2,18 @@
 //! which segments go. What is in the stream its group decides ([`super::member`]).
 
 use super::deciding::{answered, stream_settings};
+use super::far_groups::FarGroups;
 use super::log::StreamLog;
 use super::opening::{Handed, Open, Opening};
 use super::reads::Reads;
+use crate::groups::NodeId;
 use crate::node::Node;
 use crate::node::ends::Ends;
 use crate::queues::Queue;
 use crate::queues::host::{QueueHost, Turned};
-use model::{Incarnation, Index, QueueSettings, Seq, Timestamp};
+use model::{ConsumerId, Incarnation, Index, QueueSettings, Seq, Timestamp};
 use queue::stream::segments::Segments;
-use queue::stream::{Segment, StreamRequest, StreamSettings};
+use queue::stream::{GroupWord, ReadRequest, Segment, StreamRequest, StreamSettings, Update};
 use queue::{
     Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request,
 };
@@ -47,8 +49,9 @@ pub struct CopyHost {
     /// Where files begin that are open now, until the group's member says what they are to have.
     handed: Index,
     queue: OnceLock<Weak<Queue>>,
-    /// In which term this node has decided, when that was looked at.
-    term: Option<u64>,
+    /// Who decided, and in which term if this node did, when that was looked at.
+    decides: (Option<NodeId>, Option<u64>),
+    groups: FarGroups,
     /// How many segments there were when it was looked at which of them go; 0 if that is to be looked at again.
     segments: usize,
     /// When one is too old.
@@ -75,7 +78,8 @@ impl CopyHost {
             opening,
             handed,
             queue: OnceLock::new(),
-            term: None,
+            decides: (None, None),
+            groups: FarGroups::default(),
             segments: 0,
             expires_at_ms: u64::MAX,
             now: Timestamp(0),
@@ -120,13 +124,135 @@ impl CopyHost {
         }
     }
 
-    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives. So are those who
-    /// have come since: they looked who decides before.
+    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives, and those of groups,
+    /// which the other one does not know. So are those who have come to publish since: they looked who decides before.
     fn look_who_decides(&mut self) {
-        let term = self.queue().and_then(|queue| queue.replica()?.term());
-        let before = std::mem::replace(&mut self.term, term);
-        if term.is_none() || before.is_some_and(|before| Some(before) != term) {
-            self.reads.readers.end_watches(&mut self.reads.effects);
+        let queue = self.queue();
+        let replica = queue.as_ref().and_then(|queue| queue.replica());
+        let decides = replica.map_or((None, None), |replica| (replica.leader(), replica.term()));
+        let (reads, groups) = (&mut self.reads, &mut self.groups);
+        if std::mem::replace(&mut self.decides, decides) != decides {
+            reads.readers.forget_groups();
+            reads.readers.end_watches(|_| true, &mut reads.effects);
+            *groups = FarGroups::default();
+        } else if decides.1.is_none() {
+            let late = groups.take_late(self.now.0);
+            reads
+                .readers
+                .end_watches(|reader| late.contains(&reader), &mut reads.effects);
+        }
+    }
+
+    fn say(&self, node: NodeId, said: GroupWord) {
+        if let Some(queue) = self.queue() {
+            queue.events().say_of_group(queue.id, node, said);
+        }
+    }
+
+    /// What a reader of this node wants of its group goes to the node that leads. False if that is this one, or it is about something
+    /// else.
+    fn passes_on(&mut self, request: &StreamRequest<Ends>) -> bool {
+        let (leader, term) = self.decides;
+        if term.is_some() {
+            return false;
+        }
+        let said = match request {
+            StreamRequest::Read(ReadRequest::Watch { reader, .. }) => {
+                self.groups.comes(*reader, self.now.0);
+                return false;
+            }
+            StreamRequest::Read(ReadRequest::Detach { reader }) => {
+                let reader = *reader;
+                if self.groups.goes(reader)
+                    && let Some(leader) = leader
+                {
+                    self.say(leader, GroupWord::Leave { reader });
+                }
+                return false;
+            }
+            StreamRequest::Join {
+                reader,
+                group,
+                partition,
+            } => {
+                // Nobody leads whom this node knows: it ends soon, and its client looks again.
+                if leader.is_some() {
+                    self.groups.joins(*reader);
+                }
+                GroupWord::Join {
+                    reader: *reader,
+                    group: group.clone(),
+                    partition: *partition,
+                }
+            }
+            StreamRequest::SteppedDown { reader } => GroupWord::SteppedDown { reader: *reader },
+            _ => return false,
+        };
+        if let Some(leader) = leader {
+            self.say(leader, said);
+        }
+        true
+    }
+
+    /// Another node says this.
+    fn hear(&mut self, node: NodeId, said: GroupWord) {
+        let leads = self.decides.1.is_some();
+        let (reads, groups) = (&mut self.reads, &mut self.groups);
+        match said {
+            GroupWord::Join { reader, .. } if !leads => self.say(node, GroupWord::Gone { reader }),
+            GroupWord::Join {
+                reader,
+                group,
+                partition,
+            } => {
+                let Some(queue) = self.queue.get().and_then(Weak::upgrade) else {
+                    return;
+                };
+                let id = groups.of_node(node, reader, || ConsumerId(queue.node().number()));
+                reads.readers.join(id, &group, partition, &mut reads.effects);
+            }
+            GroupWord::Leave { reader } => {
+                if let Some(id) = groups.forget(node, reader) {
+                    reads.readers.leave(id, &mut reads.effects);
+                }
+            }
+            GroupWord::SteppedDown { reader } => {
+                if let Some(id) = groups.known(node, reader) {
+                    reads.readers.stepped_down(id, &mut reads.effects);
+                }
+            }
+            GroupWord::Active { reader, active } if self.decides.0 == Some(node) => {
+                let update = Update { reader, active };
+                reads.readers.tell_active(update, &mut reads.effects);
+            }
+            GroupWord::Active { .. } => {}
+            GroupWord::Gone { reader } => {
+                if groups.goes(reader) {
+                    reads
+                        .readers
+                        .end_watches(|it| it == reader, &mut reads.effects);
+                }
+            }
+            GroupWord::Lost => {
+                for id in groups.forget_all(node) {
+                    reads.readers.leave(id, &mut reads.effects);
+                }
+                if self.decides.0 == Some(node) {
+                    let joined = groups.take_joined();
+                    reads
+                        .readers
+                        .end_watches(|reader| joined.contains(&reader), &mut reads.effects);
+                }
+            }
+        }
+    }
+
+    /// Readers of other nodes are told whether they are active.
+    fn tell_far(&mut self) {
+        for Update { reader, active } in self.reads.readers.take_far() {
+            if let Some((node, reader)) = self.groups.whose(reader) {
+                self.say(node, GroupWord::Active { reader, active });
+            }
         }
     }
 
@@ -175,10 +301,21 @@ impl CopyHost {
 impl QueueHost for CopyHost {
     fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
         self.now = now;
+        if let Request::Stream(request) = &request {
+            self.look_who_decides();
+            if self.passes_on(request) {
+                return;
+            }
+        }
         let Err(request) = self.reads.handle(request, self.retired) else {
             return;
         };
         match request {
+            Request::Stream(request) => {
+                if let StreamRequest::OfNode { node, said } = *request {
+                    self.hear(NodeId(node), said);
+                }
+            }
             Request::Use { reply } => {
                 let (ready, consumers) = (self.messages(), self.reads.readers.len() as u64);
                 self.reads.reply(reply, Answer::Stands { ready, consumers });
@@ -211,6 +348,7 @@ impl QueueHost for CopyHost {
             self.drop_segments();
             self.fetch();
             self.reads.serve();
+            self.tell_far();
         }
         self.reads.effects.drain(..).for_each(act);
         self.turned()
@@ -224,7 +362,10 @@ impl QueueHost for CopyHost {
         let opens_at_ms = self.opening.as_ref().map_or(u64::MAX, Opening::wakes_at_ms);
         let wakes_at_ms = match self.retired {
             true => u64::MAX,
-            false => tried.min(opens_at_ms).min(self.expires_at_ms),
+            false => tried
+                .min(opens_at_ms)
+                .min(self.expires_at_ms)
+                .min(self.groups.wakes_at_ms()),
         };
         Turned {
             status: self.reads.status(self.messages(), bytes, committed),

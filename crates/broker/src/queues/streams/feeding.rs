@@ -277,7 +277,12 @@ impl StreamLog {
 
     fn read_pieces(&self, pieces: &mut Pieces) -> Result<(), StorageError> {
         let below = self.committed();
-        let Some(mut cursor) = self.files().find(pieces.from)? else {
+        // What a file begins with has no number, and the other's file is to begin with it, too.
+        let cursor = match self.files().segment_start(pieces.from)? {
+            Some(cursor) => Some(cursor),
+            None => self.files().find(pieces.from)?,
+        };
+        let Some(mut cursor) = cursor else {
             return Ok(());
         };
         let mut bytes = 0;

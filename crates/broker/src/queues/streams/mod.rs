@@ -20,6 +20,7 @@ mod browse;
 mod consumers;
 mod copy;
 mod deciding;
+mod far_groups;
 mod feeding;
 mod host;
 mod kind;

@@ -19,6 +19,8 @@ pub(super) struct Readers {
     consumers: Consumers,
     /// Of those others.
     outlets: BTreeMap<ConsumerId, Outlet>,
+    /// What readers in groups are to be told that are on other nodes.
+    far: Vec<Update>,
 }
 
 impl Readers {
@@ -29,6 +31,7 @@ impl Readers {
             groups: Groups::default(),
             consumers: Consumers::default(),
             outlets: BTreeMap::new(),
+            far: Vec::new(),
         }
     }
 
@@ -144,11 +147,31 @@ impl Readers {
         self.tell(ordered, effects);
     }
 
-    /// Another node decides from now on: those who publish here and those of groups are told, and look for it.
-    pub(super) fn end_watches(&mut self, effects: &mut Vec<Effect<Ends>>) {
+    /// There are no groups any more.
+    pub(super) fn forget_groups(&mut self) {
         self.groups = Groups::default();
+        self.far.clear();
+    }
+
+    /// A reader of another node has left its group.
+    pub(super) fn leave(&mut self, reader: ConsumerId, effects: &mut Vec<Effect<Ends>>) {
+        let update = self.groups.leave(reader);
+        self.update(update, effects);
+    }
+
+    /// What readers of other nodes are to be told.
+    pub(super) fn take_far(&mut self) -> Vec<Update> {
+        std::mem::take(&mut self.far)
+    }
+
+    /// Another node decides: of those who publish here and are in groups these are told, and look for it.
+    pub(super) fn end_watches(
+        &mut self,
+        ends: impl Fn(ConsumerId) -> bool,
+        effects: &mut Vec<Effect<Ends>>,
+    ) {
         let mut ordered = Vec::new();
-        self.reading.end_watches(&mut ordered);
+        self.reading.end_watches(ends, &mut ordered);
         for order in &ordered {
             if let ReadEffect::Gone { reader, .. } = order {
                 self.outlets.remove(reader);
@@ -194,16 +217,24 @@ impl Readers {
 
     /// Tells one whether it is its group's active one.
     fn update(&mut self, update: Option<Update>, effects: &mut Vec<Effect<Ends>>) {
-        let Some(Update { reader, active }) = update else {
-            return;
-        };
-        if let Some(outlet) = self.outlets.get(&reader).cloned() {
-            let consumer = reader;
-            effects.push(Effect::Active {
-                outlet,
-                consumer,
-                active,
-            });
+        let Some(update) = update else { return };
+        if !self.tell_active(update, effects) {
+            self.far.push(update);
         }
+    }
+
+    /// The same, whoever says so. False if it is none of this node's.
+    pub(super) fn tell_active(&mut self, update: Update, effects: &mut Vec<Effect<Ends>>) -> bool {
+        let Update { reader, active } = update;
+        let Some(outlet) = self.outlets.get(&reader).cloned() else {
+            return false;
+        };
+        let consumer = reader;
+        effects.push(Effect::Active {
+            outlet,
+            consumer,
+            active,
+        });
+        true
     }
 }

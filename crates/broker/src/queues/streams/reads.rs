@@ -118,7 +118,7 @@ impl Reads {
             StreamRequest::SteppedDown { reader } => {
                 self.readers.stepped_down(reader, &mut self.effects);
             }
-            request @ StreamRequest::Machine(_) => return Err(request),
+            request @ (StreamRequest::Machine(_) | StreamRequest::OfNode { .. }) => return Err(request),
         }
         Ok(())
     }

@@ -13,6 +13,9 @@
 //!   10 lacks  stream, the offset from which on the node lacks chunks that the other one has
 //!   11 chunks  stream, that offset, the first one that the node has, how many chunks: of each its entry's term and index, its
 //!              length, and itself
+//!   12 group  stream, a reader by its node's name for it, what is so u8: 0 it joins a group (whose name stands behind with its
+//!             length, and one more than the place of the stream in a super stream, or 0), 1 it leaves, 2 it has stepped down,
+//!             3 it is active, 4 it is not, 5 it is in none
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -28,8 +31,9 @@ use crate::queues::remote::{HostAndPort, StreamAddresses};
 use crate::queues::streams::Pieces;
 use bytes::Bytes;
 use cluster::Mark;
-use model::{Block, QueueId};
+use model::{Block, ConsumerId, QueueId};
 use queue::encoding::{Input, put};
+use queue::stream::GroupWord;
 use std::sync::Arc;
 
 pub(super) const VERSION: u8 = 1;
@@ -44,6 +48,7 @@ const STREAMS: u8 = 8;
 const OFFSET: u8 = 9;
 const LACKS: u8 = 10;
 const CHUNKS: u8 = 11;
+const GROUP: u8 = 12;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -90,6 +95,8 @@ pub enum Envelope {
     Lacks { stream: QueueId, from: u64 },
     /// In answer to that.
     Chunks { stream: QueueId, pieces: Pieces },
+    /// Something is so of a reader in a group.
+    Group { stream: QueueId, said: GroupWord },
     /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the other
     /// node has no copy of.
     Led { queue: QueueId, leader: NodeId },
@@ -152,6 +159,11 @@ impl Envelope {
                 put(said, reference.len() as u64);
                 said.extend_from_slice(reference);
                 put(said, *offset);
+            }
+            Self::Group { stream, said: word } => {
+                said.push(GROUP);
+                put(said, stream.0);
+                put_word(said, word);
             }
             Self::Lacks { stream, from } => {
                 said.push(LACKS);
@@ -218,6 +230,10 @@ impl Envelope {
                     tls: host_and_port(input)?,
                 },
             },
+            GROUP => Self::Group {
+                stream: QueueId(input.number()?),
+                said: word(input)?,
+            },
             LACKS => Self::Lacks {
                 stream: QueueId(input.number()?),
                 from: input.number()?,
@@ -238,6 +254,48 @@ impl Envelope {
             _ => return None,
         })
     }
+}
+
+fn put_word(out: &mut Vec<u8>, word: &GroupWord) {
+    let (reader, number) = match word {
+        GroupWord::Join { reader, .. } => (reader.0, 0),
+        GroupWord::Leave { reader } => (reader.0, 1),
+        GroupWord::SteppedDown { reader } => (reader.0, 2),
+        GroupWord::Active { reader, active: true } => (reader.0, 3),
+        GroupWord::Active { reader, .. } => (reader.0, 4),
+        GroupWord::Gone { reader } => (reader.0, 5),
+        // Nobody says it.
+        GroupWord::Lost => (0, 6),
+    };
+    put(out, reader);
+    out.push(number);
+    if let GroupWord::Join { group, partition, .. } = word {
+        put(out, group.len() as u64);
+        out.extend_from_slice(group);
+        put(out, partition.map_or(0, |partition| u64::from(partition) + 1));
+    }
+}
+
+fn word(input: &mut Input<'_>) -> Option<GroupWord> {
+    let reader = ConsumerId(input.number()?);
+    Some(match input.take::<1>()?[0] {
+        0 => GroupWord::Join {
+            reader,
+            group: short(input)?.into(),
+            partition: match input.number()? {
+                0 => None,
+                place => Some(u32::try_from(place - 1).ok()?),
+            },
+        },
+        1 => GroupWord::Leave { reader },
+        2 => GroupWord::SteppedDown { reader },
+        number @ (3 | 4) => {
+            let active = number == 3;
+            GroupWord::Active { reader, active }
+        }
+        5 => GroupWord::Gone { reader },
+        _ => return None,
+    })
 }
 
 /// Whether they are chunks is looked at where they are written.
@@ -335,6 +393,28 @@ mod tests {
         Envelope::Chunks { stream, pieces }
     }
 
+    fn group(partition: Option<u32>) -> Envelope {
+        let said = GroupWord::Join {
+            reader: ConsumerId(7),
+            group: b"g"[..].into(),
+            partition,
+        };
+        let stream = QueueId(500);
+        Envelope::Group { stream, said }
+    }
+
+    fn words() -> Vec<Envelope> {
+        let (stream, reader) = (QueueId(5), ConsumerId(7));
+        let words = [
+            GroupWord::Leave { reader },
+            GroupWord::SteppedDown { reader },
+            GroupWord::Active { reader, active: true },
+            GroupWord::Active { reader, active: false },
+            GroupWord::Gone { reader },
+        ];
+        words.map(|said| Envelope::Group { stream, said }).into()
+    }
+
     fn offset(reference: &[u8]) -> Envelope {
         Envelope::Offset {
             stream: QueueId(500),
@@ -398,7 +478,12 @@ mod tests {
             offset(b"\xff"),
             lacks(),
             chunks(),
-        ] {
+            group(None),
+            group(Some(2)),
+        ]
+        .into_iter()
+        .chain(words())
+        {
             let parts = envelope.encode();
             let bytes = parts.concat();
             assert_eq!(Envelope::decode(bytes.clone()).as_ref(), Some(&envelope));
@@ -406,7 +491,7 @@ mod tests {
                 assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
             }
             let said = bytes.len() - parts.last().map_or(0, Bytes::len);
-            for (at, wrong) in [(said, VERSION + 1), (said + 1, 12)] {
+            for (at, wrong) in [(said, VERSION + 1), (said + 1, 13)] {
                 let mut other = bytes.clone();
                 other[at] = wrong;
                 assert_eq!(Envelope::decode(other), None);
@@ -435,6 +520,7 @@ mod tests {
             offset(b"\xff"),
             lacks(),
             chunks(),
+            group(Some(2)),
         ];
         let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
         let all = all.into_iter().chain(alarms.map(Envelope::Alarm));
@@ -450,6 +536,7 @@ mod tests {
                 r"\x01\t\xf4\x03\x01\xff\x80\x80\x80\x80\x80 \x00\x00\x00\x0c",
                 r"\x01\n\xf4\x03\x80\x80\x80\x80\x80 \x00\x00\x00\n",
                 r"\x01\x0b\xf4\x03\x07\x05\x02\x02\xac\x02\x03one\x02\xac\x02\x03two\x00\x00\x00\x15",
+                r"\x01\x0c\xf4\x03\x07\x00\x01g\x03\x00\x00\x00\t",
                 r"\x01\x04\x01\x00\x00\x00\x03",
                 r"\x01\x04\x02\x00\x00\x00\x03",
                 r"\x01\x04\x03\x00\x00\x00\x03",

@@ -241,6 +241,7 @@ impl Work {
             | Envelope::Streams { .. }
             | Envelope::Lacks { .. }
             | Envelope::Chunks { .. }
+            | Envelope::Group { .. }
             | Envelope::Offset { .. } => {}
         }
     }

@@ -47,7 +47,7 @@ use leading::Leading;
 use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
 use parked::Parked;
 use passed::OfDetours;
-use queue::stream::{Request as StreamAsk, StreamRequest};
+use queue::stream::{GroupWord, Request as StreamAsk, StreamRequest};
 use queue::{NodeConsumer, OwnConsumer};
 use reached::Reached;
 use served::Served;
@@ -97,6 +97,11 @@ pub trait Existing: Send + Sync {
     /// The nodes that have this stream, if it exists and is one that several nodes have.
     fn stream_members(&self, _stream: QueueId) -> Option<Vec<NodeId>> {
         None
+    }
+
+    /// This node's copies of them.
+    fn stream_copies(&self) -> Vec<Arc<Queue>> {
+        Vec::new()
     }
 
     /// Those of them that this node leads.
@@ -233,6 +238,12 @@ impl Here {
     }
 }
 
+/// Another node says this of a reader in a group of a stream, of which this one has a copy.
+fn say_of_node(copy: &Arc<Queue>, node: NodeId, said: GroupWord) {
+    let node = node.0;
+    copy.submit(queue::Request::Stream(Box::new(StreamRequest::OfNode { node, said })));
+}
+
 /// What queues call a start of a node.
 fn incarnation(node: NodeId, start: u64) -> Incarnation {
     Incarnation::of(node.0, start)
@@ -334,6 +345,10 @@ impl Work {
         let Some(known) = self.known(node) else { return };
         known.down();
         self.followed.down(node);
+        let existing = self.here.existing.upgrade();
+        for copy in existing.map_or_else(Vec::new, |existing| existing.stream_copies()) {
+            say_of_node(&copy, node, GroupWord::Lost);
+        }
         self.parked().forget(node);
         let lost = incarnation(node, known.start());
         for served in self.all_served() {
@@ -402,6 +417,12 @@ impl Work {
                 if let Some(queue) = queue.filter(|queue| queue.stream_log().is_some()) {
                     let store = StreamAsk::StoreOffset { reference, offset };
                     queue.submit(queue::Request::Stream(Box::new(StreamRequest::Machine(store))));
+                }
+            }
+            Some(Envelope::Group { stream, said }) => {
+                let existing = self.here.existing.upgrade();
+                if let Some(copy) = existing.and_then(|existing| existing.replica(stream)) {
+                    say_of_node(&copy, from, said);
                 }
             }
             Some(Envelope::Lacks { stream, from: offset }) => self.give_chunks(from, stream, offset),
@@ -669,6 +690,12 @@ impl Peers for Work {
     fn stream_addresses(&self, node: catalog::NodeId) -> Option<StreamAddresses> {
         self.known(NodeId(u32::try_from(node.0).ok()?))?
             .stream_addresses()
+    }
+
+    fn say_of_group(&self, node: catalog::NodeId, stream: QueueId, said: GroupWord) {
+        if let Ok(node) = u32::try_from(node.0) {
+            self.here.send(NodeId(node), Envelope::Group { stream, said });
+        }
     }
 
     fn ask_for_chunks(&self, node: catalog::NodeId, stream: QueueId, from: u64) {
