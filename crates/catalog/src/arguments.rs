@@ -163,14 +163,18 @@ pub fn kind_of(arguments: &Table) -> QueueKind {
 /// `quorum_cluster_size`).
 const USUAL_SIZE: usize = 3;
 
-/// How many nodes are to have a new queue of this kind that is declared with these, under this policy, as far as there are so many:
-/// three a quorum queue, and all of them a stream, as in RabbitMQ. Of streams the policy counts, whatever the argument says.
+/// How many nodes are to have a new queue of this kind that is declared with these, under this policy, as far as there are so
+/// many: three a quorum queue, and all of them a stream, as in RabbitMQ. Of streams the policy counts, whatever the argument
+/// says.
 pub fn new_size(kind: QueueKind, arguments: &Table, policy: Option<&Table>) -> usize {
     let number = |table: &Table, name| table.get(name).and_then(Value::as_integer);
     let (named, usual) = match kind {
         QueueKind::Stream => {
             let by_policy = policy.and_then(|policy| number(policy, CLUSTER_SIZE.1));
-            (by_policy.or_else(|| number(arguments, CLUSTER_SIZE.0)), usize::MAX)
+            (
+                by_policy.or_else(|| number(arguments, CLUSTER_SIZE.0)),
+                usize::MAX,
+            )
         }
         _ => (number(arguments, GROUP_SIZE), USUAL_SIZE),
     };

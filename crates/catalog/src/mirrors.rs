@@ -37,7 +37,9 @@ impl View {
         });
         let nodes = there.iter().map(|(node, _)| *node);
         Some(match mode {
-            None if queue.awaits_members() => nodes.take(new_size(queue.kind, &queue.arguments, None)).collect(),
+            None if queue.awaits_members() => {
+                nodes.take(new_size(queue.kind, &queue.arguments, None)).collect()
+            }
             None => vec![leader],
             Some(Mode::All) => nodes.collect(),
             Some(Mode::Exactly(2)) => nodes.take(FEWEST_THAT_SURVIVE).collect(),

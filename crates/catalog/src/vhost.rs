@@ -1,8 +1,8 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
 use crate::arguments::placing::{self, Locator};
-use crate::arguments::{new_size, queue_settings};
 use crate::arguments::settings::fallbacks;
+use crate::arguments::{new_size, queue_settings};
 use crate::binding::{Binding, ByDestination, Target};
 use crate::exchange::{Own, PREDECLARED};
 use crate::node::Lifetime;

@@ -1,5 +1,5 @@
-//! What a stream keeps for its clients: the offsets that consumers have stored and the last numbers of publishers. The node answers
-//! that leads the stream: others hear of these a moment later.
+//! What a stream keeps for its clients: the offsets that consumers have stored and the last numbers of publishers. The node
+//! answers that leads the stream: others hear of these a moment later.
 
 use crate::access::Right;
 use crate::api_session::{ApiSession, CHANNEL};

@@ -9,6 +9,7 @@ use crate::assembly::resources::QUEUE_MEMORY;
 use crate::broker::Broker;
 use crate::clients::access::THE_NODE;
 use crate::clients::alarms::Monitor;
+use crate::groups::NodeId;
 use crate::groups::membership::Clustered;
 use crate::messages::dead_letters::DeadLetterPublisher;
 use crate::messages::own_exchanges::publish_notice;
@@ -17,7 +18,6 @@ use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
 use crate::queues::JournalOf;
 use crate::queues::{DeadLetters, Handle, Paging, Queue, QueueEvents};
 use crate::recovery;
-use crate::groups::NodeId;
 use crate::topology::Told;
 use model::QueueId;
 use queue::stream::GroupWord;
@@ -49,7 +49,9 @@ impl QueueEvents for Follower {
 
     fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> usize {
         let broker = self.broker.get().and_then(Weak::upgrade);
-        broker.map_or(0, |broker| broker.topology().ask_for_chunks(stream.id, from, asked))
+        broker.map_or(0, |broker| {
+            broker.topology().ask_for_chunks(stream.id, from, asked)
+        })
     }
 
     fn say_of_group(&self, stream: QueueId, node: NodeId, said: GroupWord) {

@@ -382,7 +382,8 @@ impl Stream {
         }
     }
 
-    /// Publishes to a stream that this node leads, under a reference if there is one. Confirms come as [`crate::Event::Confirm`], with the numbers that
+    /// Publishes to a stream that this node leads, under a reference if there is one. Confirms come as
+    /// [`crate::Event::Confirm`], with the numbers that
     /// [`StreamPublisher::flush`] gave.
     pub fn publish(&self, reference: Option<&[u8]>) -> StreamPublisher {
         StreamPublisher {

@@ -3,10 +3,10 @@
 //! What clients may declare is the catalog's table of kinds. A kind more is a line there, a machine in the crate
 //! `queue`, and a line here.
 
-use super::{QueueJournal, Unused};
 use super::host::QueueHost;
 use super::replay::{ReplayedQueue, Replaying};
 use super::streams::OfFiles;
+use super::{QueueJournal, Unused};
 use crate::node::Node;
 use crate::node::ends::Ends;
 use crate::node::host::Host;
@@ -37,7 +37,12 @@ pub trait QueueType: Sync {
     }
 
     /// What there is of a queue beside the member of its group, on a node that has a copy.
-    fn beside_member(&self, known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Box<dyn QueueHost>;
+    fn beside_member(
+        &self,
+        known: &catalog::Queue,
+        settings: &QueueSettings,
+        node: &Arc<Node>,
+    ) -> Box<dyn QueueHost>;
 
     /// A queue whose journal is about to be replayed.
     fn replay(&self, settings: QueueSettings) -> Box<dyn Replaying>;

@@ -2,8 +2,8 @@
 //! node's own. Whoever leads decides; the others follow, and hand back what they are asked.
 
 use super::local::Actions;
-use super::{Handle, Queue};
 use super::streams::StreamMember;
+use super::{Handle, Queue};
 use crate::groups::handle::Requests;
 use crate::groups::handover::Successor;
 use crate::groups::{

@@ -31,8 +31,8 @@ impl Topology {
         node == self.own_node() || self.peers.get().is_some_and(|peers| peers.reach(node).is_some())
     }
 
-    /// Who leads a queue, as far as this node knows: nobody but its only member can. Of a stream that it has no copy of it knows what
-    /// those have said who have one, or else who was the first.
+    /// Who leads a queue, as far as this node knows: nobody but its only member can. Of a stream that it has no copy of it
+    /// knows what those have said who have one, or else who was the first.
     pub(crate) fn leader_of(&self, queue: &catalog::Queue) -> Option<NodeId> {
         let mut members = queue.members().map(|member| member.node);
         let only = members.next().filter(|_| members.next().is_none());
@@ -171,7 +171,8 @@ impl Topology {
     /// This node's copy of a stream lacks chunks from this offset on: another node that has one and can be reached is asked, with
     /// each number of `asked` another one. Returns how many there are.
     pub(crate) fn ask_for_chunks(&self, stream: QueueId, from: u64, asked: usize) -> usize {
-        let (Some(Handle::Shared(shared)), Some(peers)) = (self.registry.get(stream), self.peers.get()) else {
+        let (Some(Handle::Shared(shared)), Some(peers)) = (self.registry.get(stream), self.peers.get())
+        else {
             return 0;
         };
         let own = self.own_node();

@@ -108,9 +108,7 @@ impl Topology {
             QueueKind::Stream => found
                 .begin(groups, identity, settings)
                 .map(StartingMember::Stream),
-            _ => found
-                .begin(groups, identity, settings)
-                .map(StartingMember::Queue),
+            _ => found.begin(groups, identity, settings).map(StartingMember::Queue),
         };
         Some((me.life, starting))
     }

@@ -1,5 +1,5 @@
-//! The streams that this node has copies of, as the broker has them: what a connection asks becomes what the broker knows, and its events become
-//! what the connection is told.
+//! The streams that this node has copies of, as the broker has them: what a connection asks becomes what the broker knows, and
+//! its events become what the connection is told.
 
 use super::catalog_steps::{Step, Steps};
 use super::inbox::{Inbox, Told};

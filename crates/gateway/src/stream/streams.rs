@@ -48,8 +48,8 @@ pub trait Streams: Send {
     /// Removes a super stream and its streams.
     fn delete_super_stream(&mut self, question: Question, super_stream: &str);
 
-    /// Who has a stream, as this node knows it. If nobody is known to lead it, its replicas are told all the same, as in RabbitMQ:
-    /// readers go on there.
+    /// Who has a stream, as this node knows it. If nobody is known to lead it, its replicas are told all the same, as in
+    /// RabbitMQ: readers go on there.
     ///
     /// # Errors
     /// [`Refused::NoStream`].

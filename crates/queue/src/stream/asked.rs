@@ -58,7 +58,8 @@ pub enum StreamRequest<E: Ends> {
     },
     /// It has heard that it is active no more.
     SteppedDown { reader: ConsumerId },
-    /// Another node says something of a group's reader: of a stream that several nodes have, the node that leads knows the groups.
+    /// Another node says something of a group's reader: of a stream that several nodes have, the node that leads knows the
+    /// groups.
     OfNode { node: u32, said: GroupWord },
     /// Add a consumer of messages. Answered with `Answer::Consuming`.
     Consume {

@@ -48,7 +48,9 @@ impl Journaled for Contents {
         numbers
             .iter()
             .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
-        let chunk = self.tracking.to_chunk(self.last_time, self.epoch, self.next_offset);
+        let chunk = self
+            .tracking
+            .to_chunk(self.last_time, self.epoch, self.next_offset);
         out.extend_from_slice(&chunk);
     }
 

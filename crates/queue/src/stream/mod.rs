@@ -262,7 +262,8 @@ impl<E: Ends> Stream<E> {
 
     /// The first offset that is there, on this node.
     fn first_offset(&self) -> u64 {
-        self.files.map_or_else(|| self.segments.first_offset(), |files| files.first)
+        self.files
+            .map_or_else(|| self.segments.first_offset(), |files| files.first)
     }
 
     fn drop_segments(&mut self, now: Timestamp, effects: &mut Vec<Effect<E>>) {

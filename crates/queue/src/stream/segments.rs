@@ -130,12 +130,7 @@ impl Segments {
 
     /// Drops what the limits do not allow any more, from the oldest on. What a reader at `pinned` or behind it stands in is kept
     /// until the limits are exceeded twice. True if something was dropped.
-    pub fn drop_old(
-        &mut self,
-        settings: &StreamSettings,
-        now: Timestamp,
-        pinned: Option<u64>,
-    ) -> bool {
+    pub fn drop_old(&mut self, settings: &StreamSettings, now: Timestamp, pinned: Option<u64>) -> bool {
         let before = self.closed.len();
         self.looked = now;
         while let Some(oldest) = self.closed.front() {

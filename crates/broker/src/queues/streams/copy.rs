@@ -14,9 +14,7 @@ use crate::queues::host::{QueueHost, Turned};
 use model::{ConsumerId, Incarnation, Index, QueueSettings, Seq, Timestamp};
 use queue::stream::segments::Segments;
 use queue::stream::{GroupWord, ReadRequest, Segment, StreamRequest, StreamSettings, Update};
-use queue::{
-    Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request,
-};
+use queue::{Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::sync::{Arc, OnceLock, Weak};
 use storage::JournalId;
 
@@ -124,8 +122,8 @@ impl CopyHost {
         }
     }
 
-    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives, and those of groups,
-    /// which the other one does not know. So are those who have come to publish since: they looked who decides before.
+    /// Another node decides now: those who publish here are told, who would wait for answers that nobody gives, and those of
+    /// groups, which the other one does not know. So are those who have come to publish since: they looked who decides before.
     fn look_who_decides(&mut self) {
         let queue = self.queue();
         let replica = queue.as_ref().and_then(|queue| queue.replica());
@@ -149,8 +147,8 @@ impl CopyHost {
         }
     }
 
-    /// What a reader of this node wants of its group goes to the node that leads. False if that is this one, or it is about something
-    /// else.
+    /// What a reader of this node wants of its group goes to the node that leads. False if that is this one, or it is about
+    /// something else.
     fn passes_on(&mut self, request: &StreamRequest<Ends>) -> bool {
         let (leader, term) = self.decides;
         if term.is_some() {
@@ -228,9 +226,7 @@ impl CopyHost {
             GroupWord::Active { .. } => {}
             GroupWord::Gone { reader } => {
                 if groups.goes(reader) {
-                    reads
-                        .readers
-                        .end_watches(|it| it == reader, &mut reads.effects);
+                    reads.readers.end_watches(|it| it == reader, &mut reads.effects);
                 }
             }
             GroupWord::Lost => {

@@ -3,10 +3,10 @@
 //!
 //! | Step done | Then | There afterwards |
 //! |---|---|---|
-//! | a reader has joined | the link breaks, or its node ends | the leader takes its node's readers out; its node tells its client that it is over |
+//! | a reader has joined | the link breaks, or its node ends | its leader takes it out; its node tells its client so |
 //! | the same | another node leads | both nodes tell their clients that it is over, who join anew |
 //! | it was told that it is active | the link breaks before it hears it | as before: it never was |
-//! | it was told that it is not | the link breaks | it counts as gone, and is told by its node; until that knows, it may read beside the next one |
+//! | it was told that it is not | the link breaks | it counts as gone; until its node knows, it may read beside the next one |
 
 use crate::groups::NodeId;
 use model::ConsumerId;
@@ -62,7 +62,8 @@ impl FarGroups {
         let of_node = self.names.keys().filter(|(it, _)| *it == node).copied();
         let of_node: Vec<(NodeId, ConsumerId)> = of_node.collect();
         let gone = of_node.into_iter();
-        gone.filter_map(|(node, reader)| self.forget(node, reader)).collect()
+        gone.filter_map(|(node, reader)| self.forget(node, reader))
+            .collect()
     }
 
     /// A reader of this node has come, and says next whether it joins a group.
@@ -90,7 +91,10 @@ impl FarGroups {
 
     /// Those that have not joined one in time.
     pub fn take_late(&mut self, now_ms: u64) -> BTreeSet<ConsumerId> {
-        let late = self.come.iter().filter(|(_, since)| **since + JOINS_WITHIN_MS <= now_ms);
+        let late = self
+            .come
+            .iter()
+            .filter(|(_, since)| **since + JOINS_WITHIN_MS <= now_ms);
         let late: BTreeSet<ConsumerId> = late.map(|(reader, _)| *reader).collect();
         self.come.retain(|reader, _| !late.contains(reader));
         late
@@ -119,7 +123,10 @@ mod tests {
         assert_eq!(name(ONE, 72), ConsumerId(70), "it has one");
         assert_eq!(groups.whose(ConsumerId(71)), Some((OTHER, reader)));
         assert_eq!(groups.forget_all(ONE), [ConsumerId(70)]);
-        assert_eq!((groups.known(ONE, reader), groups.whose(ConsumerId(70))), (None, None));
+        assert_eq!(
+            (groups.known(ONE, reader), groups.whose(ConsumerId(70))),
+            (None, None)
+        );
         assert_eq!(groups.forget(OTHER, reader), Some(ConsumerId(71)));
         assert_eq!(groups.forget(OTHER, reader), None);
     }
@@ -136,7 +143,10 @@ mod tests {
         assert_eq!(groups.wakes_at_ms(), 6_000);
         assert_eq!(groups.take_late(5_999), BTreeSet::new());
         assert_eq!(groups.take_late(6_000), BTreeSet::from([waits]));
-        assert_eq!((groups.take_late(9_000), groups.wakes_at_ms()), (BTreeSet::new(), u64::MAX));
+        assert_eq!(
+            (groups.take_late(9_000), groups.wakes_at_ms()),
+            (BTreeSet::new(), u64::MAX)
+        );
         assert_eq!(groups.take_joined(), BTreeSet::from([joins]));
         assert!(!groups.goes(joins));
     }

@@ -173,7 +173,12 @@ impl StreamLog {
 
     /// The files have the chunks of all entries up to `handed`, and are to have those up to `index`, which are committed; behind
     /// that the next message has this offset. What the last checkpoint says of what was synced the log need not have.
-    pub(crate) fn begin_at(self: &Arc<Self>, handed: Index, synced: Index, (index, next_offset): (Index, u64)) {
+    pub(crate) fn begin_at(
+        self: &Arc<Self>,
+        handed: Index,
+        synced: Index,
+        (index, next_offset): (Index, u64),
+    ) {
         self.feed(|feeding| {
             feeding.has_begun = true;
             feeding.handed = handed;
@@ -184,8 +189,8 @@ impl StreamLog {
         });
     }
 
-    /// A machine was made anew: everything up to this entry is committed, and behind it the next message has this offset. What was
-    /// not told of that, it has by contents that were fetched.
+    /// A machine was made anew: everything up to this entry is committed, and behind it the next message has this offset. What
+    /// was not told of that, it has by contents that were fetched.
     pub(crate) fn stands(self: &Arc<Self>, index: Index, next_offset: u64) {
         self.feed(|feeding| {
             if index > feeding.upto {

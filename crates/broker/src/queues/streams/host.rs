@@ -13,9 +13,7 @@ use crate::queues::host::{QueueHost, Turned};
 use model::chunk::Tracking;
 use model::{Incarnation, Machine, QueueSettings, Seq, Timestamp};
 use queue::stream::{Effect as Order, Request as Ask, Stream, StreamRequest};
-use queue::{
-    Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request,
-};
+use queue::{Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::JournalId;
@@ -43,12 +41,10 @@ impl StreamHost {
         let (settings, is_new) = (stream_settings(settings), node.streams.opens_new_ones());
         match Stream::open(known, settings.clone(), node, is_new) {
             Ok((machine, log)) => Self::of(&known.name, machine, Some(log)),
-            Err(error) => {
-                Self {
-                    opening: Opening::after(&error, known, settings.clone(), node, is_new),
-                    ..Self::of(&known.name, Stream::new(settings), None)
-                }
-            }
+            Err(error) => Self {
+                opening: Opening::after(&error, known, settings.clone(), node, is_new),
+                ..Self::of(&known.name, Stream::new(settings), None)
+            },
         }
     }
 
@@ -246,8 +242,7 @@ impl StreamHost {
 
     /// How many messages may be read.
     fn messages(&self) -> u64 {
-        self.reads
-            .messages(self.deciding.machine.status().first_offset)
+        self.reads.messages(self.deciding.machine.status().first_offset)
     }
 
     /// Nothing can be written.
@@ -344,7 +339,12 @@ impl QueueHost for StreamHost {
         Turned {
             status,
             lost: self.lost(),
-            wakes_at_ms: self.deciding.machine.wakes_at_ms().min(tries_at_ms).min(opens_at_ms),
+            wakes_at_ms: self
+                .deciding
+                .machine
+                .wakes_at_ms()
+                .min(tries_at_ms)
+                .min(opens_at_ms),
         }
     }
 

@@ -1,6 +1,7 @@
-//! A stream of several nodes as a machine on their journal ([decision 65](../../../../../docs/decisions/0065-streams-of-several-nodes.md)).
-//! A record is a chunk. Files are each node's own: what is committed goes there, whoever has decided it ([`Effect::Committed`]),
-//! and a checkpoint counts on no more than what the node says is in them, synced.
+//! A stream of several nodes as a machine on their journal ([decision
+//! 65](../../../../../docs/decisions/0065-streams-of-several-nodes.md)). A record is a chunk. Files are each node's own: what
+//! is committed goes there, whoever has decided it ([`Effect::Committed`]), and a checkpoint counts on no more than what the
+//! node says is in them, synced.
 
 use super::deciding::{Deciding, answered, effect_of, stream_settings};
 use crate::groups::{Act, Replicated};
@@ -91,8 +92,12 @@ impl StreamMember {
         outcome.records.append(&mut decided.records);
         // Nothing is dropped here: segments are each node's own affair.
         let effect = |order| effect_of(order).ok().map(Effect::Queue);
-        outcome.promises.extend(decided.promises.drain(..).filter_map(effect));
-        outcome.effects.extend(decided.effects.drain(..).filter_map(effect));
+        outcome
+            .promises
+            .extend(decided.promises.drain(..).filter_map(effect));
+        outcome
+            .effects
+            .extend(decided.effects.drain(..).filter_map(effect));
     }
 
     fn stream(&mut self, now: Timestamp, request: Ask<Ends>, outcome: &mut Outcome<Record, Effect>) {

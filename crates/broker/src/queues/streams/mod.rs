@@ -6,10 +6,16 @@
 //! | `log` | what host and readers share: the files, the newest chunks, how far all is safe |
 //! | `writing` | what the writing thread does |
 //! | `host` | the host of a stream: requests in, effects out, chunks to the writing thread |
+//! | `deciding` | what decides in a stream, whoever keeps its records |
+//! | `member` | the same as a machine on the journal of several nodes |
+//! | `feeding` | what those have committed, on its way to this node's files |
+//! | `copy` | what each of them does with its copy |
+//! | `far_groups` | readers in groups that are on other nodes |
 //! | `recovered` | the machine as the files have it |
 //! | `opening` | files that could not be opened are tried again |
 //! | `senders` | other nodes that send what their clients publish |
 //! | `messages` | chunks to messages of AMQP, and back |
+//! | `reads` | what both hosts do for those who read here |
 //! | `readers` | those who read here: what each is told, beside the machine |
 //! | `consumers` | those who take messages |
 //! | `reader` | those who take chunks |

@@ -165,11 +165,7 @@ impl Readers {
     }
 
     /// Another node decides: of those who publish here and are in groups these are told, and look for it.
-    pub(super) fn end_watches(
-        &mut self,
-        ends: impl Fn(ConsumerId) -> bool,
-        effects: &mut Vec<Effect<Ends>>,
-    ) {
+    pub(super) fn end_watches(&mut self, ends: impl Fn(ConsumerId) -> bool, effects: &mut Vec<Effect<Ends>>) {
         let mut ordered = Vec::new();
         self.reading.end_watches(ends, &mut ordered);
         for order in &ordered {

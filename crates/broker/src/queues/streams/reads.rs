@@ -3,8 +3,8 @@
 use super::log::StreamLog;
 use super::readers::Readers;
 use crate::node::ends::{Ends, Outlet, Reply};
-use model::chunk::Matcher;
 use model::ConsumerId;
+use model::chunk::Matcher;
 use queue::stream::{Start, StreamRequest};
 use queue::{Answer, ConsumerSettings, Effect, Request, Status};
 use std::sync::Arc;

@@ -97,8 +97,8 @@ pub enum Envelope {
     Chunks { stream: QueueId, pieces: Pieces },
     /// Something is so of a reader in a group.
     Group { stream: QueueId, said: GroupWord },
-    /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the other
-    /// node has no copy of.
+    /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the
+    /// other node has no copy of.
     Led { queue: QueueId, leader: NodeId },
 }
 
@@ -409,7 +409,10 @@ mod tests {
             GroupWord::Leave { reader },
             GroupWord::SteppedDown { reader },
             GroupWord::Active { reader, active: true },
-            GroupWord::Active { reader, active: false },
+            GroupWord::Active {
+                reader,
+                active: false,
+            },
             GroupWord::Gone { reader },
         ];
         words.map(|said| Envelope::Group { stream, said }).into()

@@ -31,8 +31,8 @@ mod turned;
 mod ways;
 
 use super::Queue;
-use super::streams::StreamLog;
 use super::remote::{Peers, Remote, StreamAddresses};
+use super::streams::StreamLog;
 use crate::clients::alarms::AlarmReason;
 use crate::groups::handle::{Budget, Frame, Sessions, ToNode, keeps_for};
 use crate::groups::{NodeId, RejectedFrames};
@@ -241,7 +241,10 @@ impl Here {
 /// Another node says this of a reader in a group of a stream, of which this one has a copy.
 fn say_of_node(copy: &Arc<Queue>, node: NodeId, said: GroupWord) {
     let node = node.0;
-    copy.submit(queue::Request::Stream(Box::new(StreamRequest::OfNode { node, said })));
+    copy.submit(queue::Request::Stream(Box::new(StreamRequest::OfNode {
+        node,
+        said,
+    })));
 }
 
 /// What queues call a start of a node.
@@ -448,7 +451,9 @@ impl Work {
 
     /// Another node's copy of a stream lacks chunks from this offset on.
     fn give_chunks(&self, to: NodeId, stream: QueueId, from: u64) {
-        let Some(log) = self.copy_of_stream(stream) else { return };
+        let Some(log) = self.copy_of_stream(stream) else {
+            return;
+        };
         let here = self.here.clone();
         log.give(from, move |pieces| {
             let chunks = Envelope::Chunks { stream, pieces };
