@@ -62,11 +62,14 @@ fn own(call: &Call<'_>, stream: &QueueView) -> Option<Value> {
     }))
 }
 
-/// Says in a stream's row how many read each copy: whoever leads knows of its own readers only.
+/// Says in a stream's row how many read each copy, and how many there are in all: whoever leads knows of its own readers only.
 pub fn add_readers(call: &Call<'_>, stream: &QueueView, row: &mut Value) {
     let is_told = row.get("readers").is_some();
     if call.for_node || !is_told || !stream.is_shared() {
         return;
+    }
+    if let Some(consumers) = row["consumer_details"].as_array().map(Vec::len) {
+        row["consumers"] = consumers.into();
     }
     let readers = all(call, stream)
         .into_iter()
