@@ -16,6 +16,7 @@ __all__ = ["FIRST", "METADATA_UPDATE", "NOT_AVAILABLE", "NO_SUCH_STREAM", "PUBLI
 PUBLISH_CONFIRM, PUBLISH_ERROR, DELIVER, METADATA_UPDATE, TUNE, CLOSE, HEARTBEAT = 3, 4, 8, 0x10, 0x14, 0x16, 0x17
 OK, NO_SUCH_STREAM, NOT_AVAILABLE, NO_OFFSET = 1, 2, 6, 0x13
 METADATA, NO_LEADER = 0x0F, 0xFFFF
+CONSUMER_UPDATE = 0x1A
 GZIP = 1
 CHUNK = struct.Struct(">BBHIqQQIIIB3x")
 # Where a reader begins.
@@ -242,6 +243,19 @@ class StreamLink(Wire):
 
     def subscribe(self, subscription: int, stream: str, offset: bytes, credit: int = 10) -> None:
         self.call(0x07, struct.pack(">B", subscription) + string(stream) + offset + struct.pack(">H", credit))
+
+    def join(self, subscription: int, stream: str, offset: bytes, group: str, credit: int = 10) -> None:
+        """Subscribes as one of a group of which one at a time is active."""
+        properties = entries_of({"single-active-consumer": "true", "name": group})
+        self.call(0x07, struct.pack(">B", subscription) + string(stream) + offset + struct.pack(">H", credit) + properties)
+
+    def update(self, offset: bytes) -> bool:
+        """Whether a subscription is active, as the broker says next; it answers that it begins there."""
+        key, payload = self.unasked.popleft() if self.unasked else self.next_frame()
+        assert key == CONSUMER_UPDATE, f"a frame with key {key:#x} comes: {payload[:40]!r}"
+        correlation, _, active = struct.unpack(">IBB", payload)
+        self.send_frame(CONSUMER_UPDATE | 0x8000, struct.pack(">IH", correlation, OK) + offset)
+        return bool(active)
 
     def unsubscribe(self, subscription: int) -> None:
         self.call(0x0C, struct.pack(">B", subscription))

@@ -398,6 +398,29 @@ def test_a_named_publisher_goes_on_with_the_next_leader_and_what_it_sends_again_
     assert everything(cluster, name, killed) == bodies(1, 321)
 
 
+def test_one_of_a_group_is_active_on_whichever_node_its_readers_are(cluster, name):
+    declare(cluster, name)
+    publish(cluster, name, bodies(0, 5))
+    lead = leader(cluster, name)
+    with contextlib.ExitStack() as ends:
+        # The first and the second one are not where the stream is led.
+        one, two, three = (ends.enter_context(link(cluster, node)) for node in [*others(lead), lead])
+        one.join(1, name, FIRST, "group")
+        assert one.update(FIRST)
+        assert take(one, 5) == list(enumerate(bodies(0, 5)))
+        for waits in (two, three):
+            waits.join(1, name, FIRST, "group")
+        publish(cluster, name, bodies(5, 8))
+        assert take(one, 3) == list(enumerate(bodies(5, 8), 5))
+        one.unsubscribe(1)
+        assert two.update(FIRST)
+        assert take(two, 8) == list(enumerate(bodies(0, 8)))
+        # Its node is lost, and with it the reader.
+        cluster.nodes[others(lead)[1]].kill()
+        assert three.update(FIRST)
+        assert take(three, 8) == list(enumerate(bodies(0, 8)))
+
+
 def test_publishers_of_a_leader_that_was_deposed_are_told(cluster, name):
     declare(cluster, name)
     away = leader(cluster, name)

@@ -251,7 +251,7 @@ impl Streams for Opened {
         });
         let partition = partition.transpose()?;
         let inbox = self.inbox.clone();
-        self.lead(stream, |kept| {
+        self.with(stream, |kept| {
             let first = !kept.single.iter().any(|(of, ..)| of == group);
             kept.single.push((group.into(), number, inbox.clone()));
             if first {
