@@ -162,8 +162,8 @@ impl<M: OfQueue> Machinery for Hosted<M> {
 
 /// A member that is being started.
 pub enum StartingMember {
-    Queue(Starting<Classic<Ends>>),
-    Stream(Starting<StreamMember>),
+    Queue(Box<Starting<Classic<Ends>>>),
+    Stream(Box<Starting<StreamMember>>),
 }
 
 impl StartingMember {

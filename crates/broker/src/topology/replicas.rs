@@ -105,10 +105,14 @@ impl Topology {
         };
         let settings = settings.of_several();
         let starting = match known.kind {
-            QueueKind::Stream => found
-                .begin(groups, identity, settings)
-                .map(StartingMember::Stream),
-            _ => found.begin(groups, identity, settings).map(StartingMember::Queue),
+            QueueKind::Stream => {
+                let starting = found.begin(groups, identity, settings);
+                starting.map(|it| StartingMember::Stream(Box::new(it)))
+            }
+            _ => {
+                let starting = found.begin(groups, identity, settings);
+                starting.map(|it| StartingMember::Queue(Box::new(it)))
+            }
         };
         Some((me.life, starting))
     }
