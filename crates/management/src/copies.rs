@@ -150,7 +150,8 @@ pub fn lost_without<'c>(call: &'c Call<'_>, node: NodeId) -> Vec<&'c Arc<QueueVi
             let voters = standing.voters;
             voters.iter().any(|(it, _)| *it == node) && !is_majority(&voters, Some(node))
         }
-        None => queue.is_replicated() && queue.home == node,
+        // A stream of an earlier version is none that several nodes could have.
+        None => (queue.is_replicated() || queue.kind == QueueKind::Stream) && queue.home == node,
     });
     lost.collect()
 }

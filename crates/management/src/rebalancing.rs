@@ -1,5 +1,5 @@
-//! `rabbitmq-queues rebalance`: leaders of quorum queues are spread evenly over the nodes, some at a time, on a thread that ends
-//! with it.
+//! `rabbitmq-queues rebalance`: leaders of quorum queues and streams are spread evenly over the nodes, some at a time, on a thread
+//! that ends with it.
 //!
 //! Of all nodes that run it is the one with the lowest number that does it, whichever was asked: so there is one at a time,
 //! unless nodes cannot reach each other. What may go wrong between two steps stands in decision note 58.
@@ -49,6 +49,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// For so many seconds all nodes have to stay as they are before leaders are spread because one came back.
 const QUIET_S: u32 = 15;
 
+const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
+
 /// RabbitMQ's name for what it says if one is under way.
 const IN_PROGRESS: &str = "rebalance_in_progress";
 
@@ -58,6 +60,7 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 
 /// What is to be spread.
 struct Wanted {
+    kinds: &'static [QueueKind],
     vhosts: Regex,
     queues: Regex,
 }
@@ -68,17 +71,23 @@ impl Wanted {
     /// # Errors
     /// There is no such kind, or a pattern is none.
     fn of(body: &Map<String, Value>) -> Result<Option<Self>, Refusal> {
+        let kinds: &[QueueKind] = match body.get("type").map(Value::as_str) {
+            None | Some(Some("all")) => &[QueueKind::Quorum, QueueKind::Stream],
+            Some(Some("quorum")) => QUORUM,
+            Some(Some("stream")) => &[QueueKind::Stream],
+            Some(Some("classic")) => &[],
+            _ => {
+                return Err(Refusal::bad_request(
+                    "type must be one of: all, classic, quorum, stream",
+                ));
+            }
+        };
         let wanted = Self {
+            kinds,
             vhosts: pattern(body, "vhost_pattern")?,
             queues: pattern(body, "queue_pattern")?,
         };
-        match body.get("type").map(Value::as_str) {
-            None | Some(Some("all" | "quorum")) => Ok(Some(wanted)),
-            Some(Some("classic" | "stream")) => Ok(None),
-            _ => Err(Refusal::bad_request(
-                "type must be one of: all, classic, quorum, stream",
-            )),
-        }
+        Ok(Some(wanted).filter(|wanted| !wanted.kinds.is_empty()))
     }
 }
 
@@ -193,6 +202,8 @@ pub fn watch(api: &Arc<Api>) -> std::io::Result<()> {
 
 fn spread_again(api: &Api) {
     let all = Wanted::of(&Map::new()).ok().flatten();
+    // What asks for it is an option of quorum queues: publishers of streams have to connect elsewhere.
+    let all = all.map(|all| Wanted { kinds: QUORUM, ..all });
     let begun = all.map(|all| run(api, &User::named(THE_NODE), all));
     match begun {
         Some(Err(refusal)) => tracing::warn!(
@@ -238,7 +249,7 @@ impl Work {
         let progress = rebalance(&self);
         tracing::info!(
             area = "management",
-            "leaders of quorum queues are rebalanced: {} moved, {} could not be",
+            "leaders are rebalanced: {} moved, {} could not be",
             progress.moved,
             progress.failed
         );
@@ -260,7 +271,9 @@ impl Leaderships for Work {
         let vhosts = view.vhosts().filter(|it| self.wanted.vhosts.is_match(&it.name));
         let queues = vhosts.flat_map(|vhost| vhost.queues());
         let wanted = queues.filter(|queue| {
-            queue.kind == QueueKind::Quorum && queue.is_shared() && self.wanted.queues.is_match(&queue.name)
+            self.wanted.kinds.contains(&queue.kind)
+                && queue.is_shared()
+                && self.wanted.queues.is_match(&queue.name)
         });
         let with_members = wanted.map(|queue| (queue.id, queue.members().map(|it| it.node).collect()));
         with_members.collect()
@@ -414,6 +427,17 @@ mod tests {
                 .is_some()
         );
         assert!(of(json!({"type": "classic"})).unwrap().is_none());
+        let kinds = |kind: &str| {
+            of(json!({"type": kind}))
+                .unwrap()
+                .map(|wanted| wanted.kinds.to_vec())
+        };
+        let (quorum, stream) = (QueueKind::Quorum, QueueKind::Stream);
+        assert_eq!(kinds("all"), Some(vec![quorum, stream]));
+        assert_eq!(
+            (kinds("quorum"), kinds("stream")),
+            (Some(vec![quorum]), Some(vec![stream]))
+        );
         assert!(of(json!({"type": "mirrored"})).is_err());
         assert!(of(json!({"type": 5})).is_err());
         assert!(of(json!({"vhost_pattern": "("})).is_err());
