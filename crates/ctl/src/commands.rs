@@ -18,6 +18,7 @@ mod impact;
 mod inspect;
 mod limits;
 mod lists;
+mod members;
 mod messages;
 mod mirroring;
 mod network;
@@ -79,6 +80,7 @@ pub const ALL: &[&[Command]] = &[
     quorum_queues::COMMANDS,
     quorum_queues::RECOVERY,
     streams::COMMANDS,
+    streams::RESTART,
     stream_clients::COMMANDS,
     absent::COMMANDS,
 ];

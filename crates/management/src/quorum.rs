@@ -241,14 +241,18 @@ fn shrink(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::empty(202))
 }
 
-fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> Result<Reply, Refusal> {
+/// A node is to have a copy of a queue, or none any more.
+///
+/// # Errors
+/// That cannot be, or nobody can decide it now.
+pub fn change(call: &Call<'_>, queue: &QueueView, node: NodeId, is_member: bool) -> Result<Reply, Refusal> {
     let by = call.api.broker.administrator(&call.user.name);
     by.change_member(queue, node, is_member)?;
     Ok(Reply::empty(204))
 }
 
 /// Whether a node can get a copy now: one that does not run would count for a majority, and not be there.
-fn runs(call: &Call<'_>, node: NodeId) -> bool {
+pub fn runs(call: &Call<'_>, node: NodeId) -> bool {
     let name = call.view.node_name(node);
     node == call.api.broker.own_node() || others::running(call).iter().any(|it| it == name)
 }

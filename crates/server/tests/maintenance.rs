@@ -295,3 +295,81 @@ fn an_alarm_blocks_clients_of_other_nodes_that_publish_to_queues_there_and_nobod
     nodes[1].kill();
     there.read(10, 61);
 }
+
+#[test]
+fn copies_of_a_stream_come_and_go_and_lead_as_operators_say() {
+    let scratch = TempDir::new().unwrap();
+    let nodes = running(&scratch, &[]);
+    let [first, second, third] = ["n1@localhost", "n2@localhost", "n3@localhost"];
+    let ctl = |words: &[&str]| nodes[0].ctl(&[&["--script-name", "rabbitmq-streams"][..], words].concat());
+    let stream = |name: &str, size: u32| {
+        let arguments = format!(r#"{{"x-queue-type":"stream","x-initial-cluster-size":{size}}}"#);
+        let path = format!("/queues/%2F/{name}");
+        nodes[0].put(&path, &format!(r#"{{"durable":true,"arguments":{arguments}}}"#));
+    };
+    let becomes = |what: &str, name: &str, columns: &str, expected: &str| {
+        let path = format!("/queues/%2F/{name}?columns={columns}");
+        wait(what, || nodes[2].ask("GET", &path, "").1 == expected);
+    };
+    stream("several", 2);
+    stream("alone", 1);
+    nodes[0].put("/queues/%2F/classic", r#"{"durable":true}"#);
+    let led_by = |name: &str| format!(r#"{{"leader":"{name}"}}"#);
+    becomes("it is led", "several", "leader", &led_by(first));
+
+    let refused = ctl(&["add_replica", "alone", second]).unwrap_err();
+    assert!(refused.contains("was declared for one node"), "{refused}");
+    let refused = ctl(&["delete_replica", "alone", first]).unwrap_err();
+    assert!(
+        refused.contains("Cannot delete the last member of a stream"),
+        "{refused}"
+    );
+    let refused = ctl(&["add_replica", "classic", second]).unwrap_err();
+    assert!(
+        refused.contains("Cannot add replicas to a classic queue"),
+        "{refused}"
+    );
+    let refused = ctl(&["restart_stream", "alone"]).unwrap_err();
+    assert!(refused.contains("there is nothing to restart"), "{refused}");
+
+    let shrunk = ctl(&["shrink", second]).unwrap();
+    assert!(shrunk.contains("several\t1\tok"), "{shrunk}");
+    let grown = ctl(&["grow", third, "all"]).unwrap();
+    assert!(grown.contains("several\t2\tok"), "{grown}");
+    assert!(
+        grown.contains("alone\t1\terror: the stream was declared for one node"),
+        "{grown}"
+    );
+    ctl(&["add_replica", "several", second]).unwrap();
+    let all = format!(
+        r#"{{"members":["{first}","{second}","{third}"],"online":["{first}","{second}","{third}"]}}"#
+    );
+    becomes("all have it", "several", "members,online", &all);
+    let refused = ctl(&["transfer_leadership", "several", "n9@localhost"]).unwrap_err();
+    assert!(refused.contains("unknown_member"), "{refused}");
+    let leader = || nodes[2].ask("GET", "/queues/%2F/several?columns=leader", "").1;
+    wait("the new copy is up to date, and leads", || {
+        // Refused until it is up to date, and once it leads.
+        let _ = ctl(&["transfer_leadership", "several", third]);
+        leader() == led_by(third)
+    });
+    wait("the preferred one leads", || {
+        let words = ["restart_stream", "several", "--preferred-leader-node", second];
+        ctl(&words).is_ok_and(|said| said.contains(second))
+    });
+    ctl(&["restart_stream", "several"]).unwrap();
+    wait("another one leads", || {
+        leader() == led_by(first) || leader() == led_by(third)
+    });
+    ctl(&["delete_replica", "several", second]).unwrap();
+    let two = format!(r#"{{"members":["{first}","{third}"]}}"#);
+    becomes("it is gone", "several", "members", &two);
+
+    let critical = nodes[0].ctl(&["check_if_node_is_quorum_critical"]).unwrap_err();
+    for name in ["several", "alone"] {
+        let line = format!("queue '{name}' in vhost '/' will become unavailable if node {first} stops");
+        assert!(critical.contains(&line), "{critical}");
+    }
+    let balanced = nodes[0].ctl(&["rebalance", "stream"]).unwrap();
+    assert!(balanced.contains("Number of streams"), "{balanced}");
+}

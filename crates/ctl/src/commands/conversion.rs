@@ -1,6 +1,6 @@
 //! Queues become ones of another type, in their place and by their names: one, or all that patterns match, some at a time.
 
-use super::quorum_queues::pattern;
+use super::members::pattern;
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::command::{Command, Section::Queues};

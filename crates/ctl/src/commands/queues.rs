@@ -1,6 +1,6 @@
 //! What is done to queues, and what concerns their replicas.
 
-use super::quorum_queues::pattern;
+use super::members::pattern;
 use super::{number, text};
 use crate::ask::{Ask, encode, reason};
 use crate::command::{Command, Section::Operations, Section::Queues};
@@ -139,12 +139,17 @@ fn rebalance(ask: &Ask<'_>) -> Result<Output, Failure> {
     }
     let queues = ask.get("/queues?columns=vhost,name,type,leader")?;
     let queues = queues.as_array().into_iter().flatten();
-    let of_kind = |queue: &&Value| text(queue, "type") == "quorum" && matches!(kind, "all" | "quorum");
-    let leaders = queues
-        .filter(of_kind)
+    let meant = queues
+        .filter(|queue| kind == "all" || text(queue, "type") == kind)
         .filter(|queue| vhosts.is_match(text(queue, "vhost")) && names.is_match(text(queue, "name")));
-    let leaders: Vec<&str> = leaders.map(|queue| text(queue, "leader")).collect();
-    Ok(Output::Rows(balance(&super::nodes(ask)?, &leaders)))
+    let leaders: Vec<(&str, &str)> = meant
+        .map(|queue| (text(queue, "type"), text(queue, "leader")))
+        .collect();
+    Ok(Output::Rows(balance(
+        &super::nodes(ask)?,
+        &leaders,
+        kind == "stream",
+    )))
 }
 
 /// Waits until it has ended, as long as the line allows. What came of it.
@@ -167,14 +172,29 @@ fn await_end(ask: &Ask<'_>) -> Result<Value, Failure> {
     }
 }
 
-/// How many queues each node that takes part leads, of those with these leaders: RabbitMQ's table.
-fn balance(nodes: &[Value], leaders: &[&str]) -> Rows {
-    let leads = |node: &Value| leaders.iter().filter(|leader| node["name"] == **leader).count();
+/// How many queues each node that takes part leads, of those of these kinds with these leaders: RabbitMQ's table, which counts
+/// streams apart if there are any.
+fn balance(nodes: &[Value], leaders: &[(&str, &str)], only_streams: bool) -> Rows {
+    let has_streams = only_streams || leaders.iter().any(|(kind, _)| *kind == "stream");
+    let counted = [
+        (!only_streams, "quorum", "Number of quorum queues"),
+        (has_streams, "stream", "Number of streams"),
+    ];
+    let counted = || counted.iter().filter(|(is_shown, ..)| *is_shown);
+    let leads = |node: &Value, kind: &str| -> Value {
+        let led = |it: &&(&str, &str)| it.0 == kind && node["name"] == *it.1;
+        leaders.iter().filter(led).count().into()
+    };
     let take_part = |node: &&Value| node["running"] == json!(true) && node["being_drained"] != json!(true);
-    let columns = ["Node name", "Number of quorum queues"];
-    let row = |node: &Value| vec![node["name"].clone(), leads(node).into()];
+    let row = |node: &Value| {
+        let counts = counted().map(|(_, kind, _)| leads(node, kind));
+        [node["name"].clone()].into_iter().chain(counts).collect()
+    };
+    let columns = ["Node name"]
+        .into_iter()
+        .chain(counted().map(|(.., column)| *column));
     Rows {
-        columns: columns.map(str::to_owned).into(),
+        columns: columns.map(str::to_owned).collect(),
         rows: nodes.iter().filter(take_part).map(row).collect(),
         form: Form::Pretty,
     }
@@ -240,9 +260,37 @@ mod tests {
             json!({"name": "rabbit@b", "running": true, "being_drained": true}),
             json!({"name": "rabbit@c", "running": false}),
         ];
-        let rows = balance(&nodes, &["rabbit@a", "rabbit@b", ""]);
-        assert_eq!(rows.rows, [vec![json!("rabbit@a"), 1.into()]]);
-        assert_eq!(rows.columns.len(), rows.rows[0].len());
+        let of = |leaders: &[(&str, &str)], only_streams| {
+            let rows = balance(&nodes, leaders, only_streams);
+            assert_eq!(rows.columns.len(), rows.rows[0].len());
+            (rows.columns[1..].to_vec(), rows.rows)
+        };
+        let quorum = [
+            ("quorum", "rabbit@a"),
+            ("quorum", "rabbit@b"),
+            ("quorum", ""),
+            ("classic", ""),
+        ];
+        let streams = [
+            ("quorum", "rabbit@a"),
+            ("stream", "rabbit@a"),
+            ("stream", "rabbit@a"),
+        ];
+        let (queues_column, streams_column) = (
+            "Number of quorum queues".to_owned(),
+            "Number of streams".to_owned(),
+        );
+        let row = |counts: &[u64]| {
+            let counts = counts.iter().map(|count| json!(count));
+            vec![[json!("rabbit@a")].into_iter().chain(counts).collect::<Vec<_>>()]
+        };
+        assert_eq!(of(&quorum, false), (vec![queues_column.clone()], row(&[1])));
+        assert_eq!(
+            of(&streams, false),
+            (vec![queues_column, streams_column.clone()], row(&[1, 2]))
+        );
+        assert_eq!(of(&streams[1..], true), (vec![streams_column.clone()], row(&[2])));
+        assert_eq!(of(&[], true), (vec![streams_column], row(&[0])));
     }
 
     #[test]

@@ -1,27 +1,21 @@
 //! Replicas of quorum queues, as `rabbitmq-queues` speaks of them.
 
 use super::absent::{
-    Answer, filled, is_positive, known_columns, member, membership, running_member, strategy, table,
+    Answer, filled, is_positive, known_columns, membership, running_member, strategy, table,
 };
+use super::members::{self, Kind::Quorum, change, changed, each, members, path, sized, why};
 use super::{text, this_node};
-use crate::ask::{Ask, encode, reason};
+use crate::ask::{Ask, encode};
 use crate::columns::{self, Column};
 use crate::command::{Command, Section::*};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
 use crate::http;
 use crate::output::{Form, Output, Rows};
 use crate::tool::Tool::{self, Diagnostics};
-use regex::Regex;
 use serde_json::{Value, json};
-use std::thread;
-use std::time::Duration;
 
 /// So much of a body is shown, in bytes.
 const SHOWN: u64 = 64;
-
-/// How often it is looked whether leadership has moved, and how long is waited in between.
-const LOOKS: u32 = 20;
-const BETWEEN: Duration = Duration::from_millis(50);
 
 pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
@@ -32,13 +26,16 @@ pub const COMMANDS: &[Command] = table! {
     [Tool::Queues] Queues "grow" 2 2
         "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
         "Adds replicas of quorum queues on a node";
-        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] grow;
+        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
+            membership(ask)?;
+            members::grow(ask, Quorum)
+        };
     [Tool::Queues] Queues "grow_to_count" 2 2
         "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
         "Adds replicas of quorum queues up to the given number";
         ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] grow_to_count;
     [Tool::Queues] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of quorum queues from a node";
-        ["errors-only"] shrink;
+        ["errors-only"] |ask| members::shrink(ask, Quorum);
     [Tool::Queues] Queues "force_checkpoint" 0 0 "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]";
         "Makes quorum queues write checkpoints";
         ["vhost-pattern=", "queue-pattern=", "errors-only"] checkpoint;
@@ -66,7 +63,11 @@ pub const COMMANDS: &[Command] = table! {
             peek(ask)
         };
     [Tool::Queues] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <queue> <node>"; "Moves the leader of a quorum queue";
-        [] transfer;
+        [] |ask| {
+            let told = "Transferring leadership of quorum queue {0} to node {1}...";
+            let queue = of_quorum_queue(ask, told, "Cannot transfer leadership of a non-quorum queue")?;
+            members::transfer(ask, &queue)
+        };
     [Tool::Queues, Diagnostics] Operations "check_if_new_quorum_queue_replicas_have_finished_initial_sync" 0 0 "";
         "Fails while this node has promotable replicas of quorum queues";
         [] finished_sync;
@@ -123,10 +124,6 @@ const STATUS_AND_TRANSFER: &[Column] = known_columns!(
     "Node Name" "Raft State" "Membership" "Last Log Index" "Last Written" "Last Applied" "Commit Index" "Snapshot Index" "Term"
     "Machine Version" "Transfer"
 );
-
-fn path(ask: &Ask<'_>) -> String {
-    format!("{}/{}", encode(ask.vhost()), encode(ask.word(0)))
-}
 
 /// Tells what is done with a queue, and finds what that is.
 fn found(ask: &Ask<'_>, told: &str) -> Result<Option<Value>, Failure> {
@@ -251,7 +248,7 @@ fn force_shrink_all(ask: &Ask<'_>) -> Answer {
     ask.say(format!(
         "Shrinking quorum queues without a leader to the copies of node {node} alone..."
     ));
-    each(ask, &["result"], |queue| {
+    each(ask, Quorum, &["result"], |queue| {
         let is_led = !text(queue, "leader").is_empty() && !ask.line.has("force");
         if is_led || !members(queue).contains(&node) {
             return Ok(None);
@@ -271,12 +268,12 @@ fn add_member(ask: &Ask<'_>) -> Answer {
     membership(ask)?;
     running_member(ask, ask.word(1))?;
     of_quorum_queue(ask, "Adding a member for queue {0} on node {1}...", CLASSIC)?;
-    change(ask, "POST", "replicas/add")
+    change(ask, Quorum, true)
 }
 
 fn delete_member(ask: &Ask<'_>) -> Answer {
     of_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...", CLASSIC)?;
-    change(ask, "DELETE", "replicas/delete")
+    change(ask, Quorum, false)
 }
 
 fn finished_sync(ask: &Ask<'_>) -> Answer {
@@ -314,84 +311,6 @@ fn finished_sync(ask: &Ask<'_>) -> Answer {
     }
 }
 
-/// Changes the queue's members by the node that the line names.
-fn change(ask: &Ask<'_>, method: &str, what: &str) -> Answer {
-    let body = json!({"node": ask.word(1)});
-    let answer = ask.call(
-        method,
-        &format!("/queues/quorum/{}/{what}", path(ask)),
-        Some(&body),
-    )?;
-    match answer.status {
-        503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
-        _ => ask.accepted(&answer).map(|_| Output::Done),
-    }
-}
-
-/// Why the node refuses, in its words.
-fn why(answer: &http::Answer) -> String {
-    reason(&serde_json::from_slice(&answer.body).unwrap_or_default())
-}
-
-fn transfer(ask: &Ask<'_>) -> Answer {
-    let told = "Transferring leadership of quorum queue {0} to node {1}...";
-    let queue = of_quorum_queue(ask, told, "Cannot transfer leadership of a non-quorum queue")?;
-    if !members(&queue).contains(&ask.word(1)) {
-        return Err(Failure::error(UNAVAILABLE, "unknown_member"));
-    }
-    if text(&queue, "leader") == ask.word(1) {
-        let text = "The target node is already the leader of this queue";
-        return Err(Failure::error(UNAVAILABLE, text));
-    }
-    let body = json!({"node": ask.word(1)});
-    let answer = ask.call(
-        "POST",
-        &format!("/leveret/queues/{}/leader", path(ask)),
-        Some(&body),
-    )?;
-    match answer.status {
-        503 => Err(Failure::error(UNAVAILABLE, why(&answer))),
-        _ => {
-            ask.accepted(&answer)?;
-            leader_afterwards(ask)
-        }
-    }
-}
-
-/// Who leads the queue now: whoever was to, as soon as that is so, or after a while whoever does.
-fn leader_afterwards(ask: &Ask<'_>) -> Answer {
-    let mut leader = String::new();
-    for _ in 0..LOOKS {
-        let queue = ask.find(&format!("/queues/{}?columns=leader", path(ask)))?;
-        leader = queue.map_or_else(String::new, |queue| text(&queue, "leader").to_owned());
-        if leader == ask.word(1) {
-            break;
-        }
-        thread::park_timeout(BETWEEN);
-    }
-    Ok(Output::text(leader))
-}
-
-fn grow(ask: &Ask<'_>) -> Answer {
-    strategy(ask)?;
-    membership(ask)?;
-    let node = ask.word(0);
-    running_member(ask, node)?;
-    ask.say(format!("Growing {} queues on {node}...", ask.word(1)));
-    let only_even = ask.word(1) == "even";
-    each(ask, &["size", "result"], |queue| {
-        let members = members(queue);
-        let has = members.contains(&node);
-        if has || only_even && members.len() % 2 == 1 {
-            return Ok(None);
-        }
-        Ok(Some(sized(
-            members.len() + 1,
-            changed(ask, queue, "POST", "add", node)?,
-        )))
-    })
-}
-
 fn grow_to_count(ask: &Ask<'_>) -> Answer {
     let wrong = |count: &str| format!("node count '{count}' must be greater than 0.");
     is_positive(ask.word(0), wrong)?;
@@ -406,7 +325,7 @@ fn grow_to_count(ask: &Ask<'_>) -> Answer {
     let nodes = super::nodes(ask)?;
     let running = nodes.iter().filter(|node| node["running"] == json!(true));
     let running: Vec<&str> = running.map(|node| text(node, "name")).collect();
-    each(ask, &["size", "result"], |queue| {
+    each(ask, Quorum, &["size", "result"], |queue| {
         let members = members(queue);
         if members.len() >= count || only_even && members.len() % 2 == 1 {
             return Ok(None);
@@ -414,33 +333,13 @@ fn grow_to_count(ask: &Ask<'_>) -> Answer {
         let others = running.iter().filter(|node| !members.contains(node));
         let mut size = members.len();
         for node in others.take(count - members.len()) {
-            let result = changed(ask, queue, "POST", "add", node)?;
+            let result = changed(ask, Quorum, queue, node, true)?;
             if result != json!("ok") {
                 return Ok(Some(sized(size, result)));
             }
             size += 1;
         }
         Ok(Some(sized(size, json!("ok"))))
-    })
-}
-
-fn members(queue: &Value) -> Vec<&str> {
-    let members = queue["members"].as_array().into_iter().flatten();
-    members.filter_map(Value::as_str).collect()
-}
-
-fn sized(size: usize, result: Value) -> Vec<Value> {
-    vec![size.into(), result]
-}
-
-/// Has a queue get a member on a node, or lose it. What came of it, in a word.
-fn changed(ask: &Ask<'_>, queue: &Value, method: &str, what: &str, node: &str) -> Result<Value, Failure> {
-    let [vhost, name] = ["vhost", "name"].map(|it| encode(text(queue, it)));
-    let path = format!("/queues/quorum/{vhost}/{name}/replicas/{what}");
-    let answer = ask.call(method, &path, Some(&json!({"node": node})))?;
-    Ok(match answer.status {
-        200..=299 => json!("ok"),
-        _ => format!("error: {}", why(&answer)).into(),
     })
 }
 
@@ -475,75 +374,8 @@ fn peek(ask: &Ask<'_>) -> Answer {
     }))
 }
 
-/// A pattern that an option says; without it everything matches.
-pub fn pattern(ask: &Ask<'_>, option: &str) -> Result<Regex, Failure> {
-    let said = ask.line.value(option).unwrap_or(".*");
-    Regex::new(said).map_err(|error| Failure::usage(format!("--{option}: {error}")))
-}
-
-/// A row for each quorum queue that patterns of the line match, if there is something to say of it.
-fn each(
-    ask: &Ask<'_>,
-    names: &[&str],
-    row: impl Fn(&Value) -> Result<Option<Vec<Value>>, Failure>,
-) -> Answer {
-    let queues = ask.get("/queues?columns=vhost,name,type,members,leader")?;
-    let queues = queues.as_array().into_iter().flatten();
-    let (vhosts, names_of) = (pattern(ask, "vhost-pattern")?, pattern(ask, "queue-pattern")?);
-    let quorum = queues.filter(|queue| {
-        text(queue, "type") == "quorum"
-            && vhosts.is_match(text(queue, "vhost"))
-            && names_of.is_match(text(queue, "name"))
-    });
-    let only_errors = ask.line.has("errors-only");
-    let mut rows = Vec::new();
-    for queue in quorum {
-        let Some(told) = row(queue)? else { continue };
-        let is_error = told
-            .last()
-            .and_then(Value::as_str)
-            .is_some_and(|it| it.starts_with("error"));
-        if is_error || !only_errors {
-            rows.push([vec![queue["vhost"].clone(), queue["name"].clone()], told].concat());
-        }
-    }
-    Ok(Output::Rows(Rows {
-        columns: ["vhost", "name"]
-            .iter()
-            .chain(names)
-            .map(|name| (*name).to_owned())
-            .collect(),
-        rows,
-        form: Form::default(),
-    }))
-}
-
 /// Checkpoints are written whenever they are due: there is nothing to be forced.
 fn checkpoint(ask: &Ask<'_>) -> Answer {
     ask.say("Forcing checkpoint for all matching quorum queues...");
-    each(ask, &["result"], |_| Ok(Some(vec!["{ok}".into()])))
-}
-
-fn shrink(ask: &Ask<'_>) -> Answer {
-    let node = ask.word(0);
-    ask.say(format!("Shrinking queues on {node}..."));
-    member(ask, node).map_err(|why| match why.with_usage {
-        // As RabbitMQ says it.
-        true => Failure::error(UNAVAILABLE, format!("{{:node_not_running, :{node}}}")),
-        false => why,
-    })?;
-    each(ask, &["size", "result"], |queue| {
-        let members = members(queue);
-        match members.as_slice() {
-            [only] if *only == node => {
-                let text = "error: the last node cannot be removed";
-                Ok(Some(sized(1, text.into())))
-            }
-            _ if members.contains(&node) => Ok(Some(sized(
-                members.len() - 1,
-                changed(ask, queue, "DELETE", "delete", node)?,
-            ))),
-            _ => Ok(None),
-        }
-    })
+    each(ask, Quorum, &["result"], |_| Ok(Some(vec!["{ok}".into()])))
 }

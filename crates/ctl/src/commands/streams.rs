@@ -1,7 +1,8 @@
 //! Streams, super streams, and clients of the stream protocol. What this version cannot tell or do fails and says so: an empty
 //! list would mean that there is nothing.
 
-use super::absent::{Answer, filled, member, nothing, strategy, table, tell};
+use super::absent::{Answer, filled, nothing, running_member, table, tell};
+use super::members::{self, Kind, members};
 use super::stream_clients::tracked_for_status;
 use super::text;
 use crate::ask::{Ask, encode};
@@ -19,42 +20,54 @@ const PARTITIONS_MOST: usize = 1_000;
 /// As many streams as RabbitMQ makes if nothing is said.
 const PARTITIONS: i64 = 3;
 
-const ONE_COPY: &str = "in this version a stream has one copy, on the node where it was declared";
+const RESTARTING: &str = "\
+In RabbitMQ this stops the members of a stream and elects another leader. Here the leader hands the stream over to the preferred node,\n\
+or to any other member that runs, which is all that there is to restart: its publishers are told, and readers go on. The node that\n\
+leads the stream then is printed.\n\
+\n\
+Nothing is done if the preferred node leads the stream already. It is refused if the preferred node is no member, and if there is no\n\
+other member to hand over to, as of a stream that was declared for one node.";
+
+/// What concerns the processes of a stream.
+pub const RESTART: &[Command] = &[Command::new(
+    Queues,
+    "restart_stream",
+    (1, 1),
+    "[--vhost <vhost>] <stream> [--preferred-leader-node <node>]",
+    restart,
+)
+.about("Has another member lead a stream, or the preferred one")
+.more(RESTARTING)
+.options(&["preferred-leader-node="])
+.of(&[Streams])];
 
 pub const COMMANDS: &[Command] = table! {
     // Streams and their replicas.
     [Streams, Tool::Queues, Diagnostics] Queues "stream_status" 1 1 "[--vhost <vhost>] [--tracking] <stream>";
         "Shows which nodes have a stream, and how far each copy is";
         ["tracking"] status;
-    [Streams] Queues "restart_stream" 1 1 "[--vhost <vhost>] <stream> [--preferred-leader-node <node>]";
-        "Restarts a stream; not in this version";
-        ["preferred-leader-node="] |ask| {
-            let missing = Failure::plain(BAD_VALUE, NO_OBJECT);
-            not_yet(ask, "Restarting stream {0}...", ask.word(0), missing, &format!("it cannot be restarted: {ONE_COPY}"))
-        };
-    [Streams] Queues "add_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Adds a replica of a stream; not in this version";
+    [Streams] Queues "add_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Adds a replica of a stream";
         [] |ask| {
-            let missing = Failure::plain(BAD_VALUE, NO_OBJECT);
-            not_yet(ask, "Adding a replica for stream {0} on node {1}...", ask.word(0), missing, ONE_COPY)
+            running_member(ask, ask.word(1))?;
+            of_stream(ask, "Adding a replica for queue {0} on node {1}...", "add replicas to")?;
+            members::change(ask, Kind::Stream, true)
         };
-    [Streams] Queues "delete_replica" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a stream; not in this version";
-        [] |ask| {
-            let missing = Failure::plain(BAD_VALUE, NO_OBJECT);
-            not_yet(ask, "Removing a replica of queue {0} on node {1}...", ask.word(0), missing, ONE_COPY)
-        };
+    [Streams] Queues "delete_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Removes a replica of a stream"; [] delete_replica;
     [Streams] Queues "grow" 2 2 "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--errors-only]";
-        "Adds replicas of streams on a node; fails if there are streams";
-        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| {
-            strategy(ask)?;
-            member(ask, ask.word(0))?;
-            for_copies(ask, "Growing {1} streams on {0}...")
+        "Adds replicas of streams on a node";
+        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| members::grow(ask, Kind::Stream);
+    [Streams] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of streams from a node";
+        ["errors-only"] |ask| members::shrink(ask, Kind::Stream);
+    [Streams] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <stream> <node>"; "Moves the leader of a stream";
+        [] |ask| {
+            let told = "Transferring leadership of stream {0} to node {1}...";
+            let stream = of_stream(ask, told, "transfer leadership of").map_err(|why| match why.code {
+                // Of all these commands this one says it so in RabbitMQ.
+                BAD_VALUE => Failure::plain(BAD_VALUE, filled(ask, "queue '{0}' was not found in virtual host '{vhost}'")),
+                _ => why,
+            })?;
+            members::transfer(ask, &stream)
         };
-    [Streams] Queues "shrink" 1 1 "<node> [--errors-only]";
-        "Removes the replicas of streams from a node; fails if there are streams";
-        ["errors-only"] |ask| for_copies(ask, "Shrinking streams on {0}...");
-    [Streams] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <stream> <node>";
-        "Moves the leader of a stream; not in this version";
-        [] transfer;
     [Streams, Diagnostics] Queues "coordinator_status" 0 0 ""; "Shows the status of the stream coordinator; there is none";
         [] |ask| nothing(ask, "Status of stream coordinator ...");
     [Streams] Queues "set_stream_retention_policy" 2 2 "[--vhost <vhost>] <stream> <policy>";
@@ -157,30 +170,69 @@ fn not_yet(ask: &Ask<'_>, told: &str, name: &str, missing: Failure, why: &str) -
     })
 }
 
-/// What concerns the copies of all streams: nothing, if there are no streams.
-fn for_copies(ask: &Ask<'_>, told: &str) -> Answer {
-    let queues = ask.get("/queues?columns=type")?;
-    let mut queues = queues.as_array().into_iter().flatten();
-    match queues.any(|queue| text(queue, "type") == "stream") {
-        true => {
-            ask.say(filled(ask, told));
-            Err(Failure::error(UNAVAILABLE, ONE_COPY))
+/// Tells what is done with a stream, and finds what that is. Of another queue that is said, and what cannot be done with it.
+fn of_stream(ask: &Ask<'_>, told: &str, what: &str) -> Result<Value, Failure> {
+    ask.say(filled(ask, told));
+    let path = format!(
+        "/queues/{}?columns=type,leader,members,online",
+        members::path(ask)
+    );
+    let found = ask.find(&path)?;
+    let found = found.ok_or_else(|| Failure::plain(BAD_VALUE, NO_OBJECT))?;
+    match text(&found, "type") {
+        "stream" => Ok(found),
+        kind => {
+            let text = format!("Cannot {what} a {kind} queue");
+            Err(Failure::error(UNAVAILABLE, text))
         }
-        false => nothing(ask, told),
     }
 }
 
-fn transfer(ask: &Ask<'_>) -> Answer {
-    ask.say(filled(
-        ask,
-        "Transferring leadership of stream {0} to node {1}...",
-    ));
-    let text = match queue(ask, ask.word(0))? {
-        Some(found) if text(&found, "type") == "stream" => return Err(Failure::error(UNAVAILABLE, ONE_COPY)),
-        Some(_) => "queue '{0}' in virtual host '{vhost}' is not a stream",
-        None => "queue '{0}' was not found in virtual host '{vhost}'",
+fn delete_replica(ask: &Ask<'_>) -> Answer {
+    let told = "Removing a replica of queue {0} on node {1}...";
+    let stream = of_stream(ask, told, "delete replicas from")?;
+    if members(&stream).len() < 2 {
+        let text = "Cannot delete the last member of a stream";
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
+    members::change(ask, Kind::Stream, false)
+}
+
+fn restart(ask: &Ask<'_>) -> Answer {
+    let stream = of_stream(ask, "Restarting stream {0}...", "restart")?;
+    let leader = text(&stream, "leader");
+    let heirs = match ask.line.value("preferred-leader-node") {
+        Some(preferred) if !members(&stream).contains(&preferred) => {
+            return Err(Failure::error(UNAVAILABLE, "unknown_member"));
+        }
+        Some(preferred) if preferred == leader => {
+            ask.note("It leads the stream already: nothing is done.");
+            return Ok(Output::text(leader));
+        }
+        Some(preferred) => vec![preferred.to_owned()],
+        None => heirs(&stream, &super::nodes(ask)?),
     };
-    Err(Failure::plain(BAD_VALUE, filled(ask, text)))
+    let text = "no other member of the stream can lead it: there is nothing to restart";
+    let mut failure = Failure::error(UNAVAILABLE, text);
+    for heir in heirs {
+        match members::hand_over(ask, &heir) {
+            Ok(()) => return members::leader_afterwards(ask, &heir).map(Output::text),
+            // It may have no copy yet that is up to date.
+            Err(why) => failure = why,
+        }
+    }
+    Err(failure)
+}
+
+/// The members that could lead a stream and don't: they run, can be reached, and are not in maintenance.
+fn heirs(stream: &Value, nodes: &[Value]) -> Vec<String> {
+    let online = stream["online"].as_array().into_iter().flatten();
+    let is_free = |name: &&str| {
+        let mut known = nodes.iter().filter(|node| text(node, "name") == *name);
+        *name != text(stream, "leader") && known.any(|node| node["being_drained"] != json!(true))
+    };
+    let free = online.filter_map(Value::as_str).filter(is_free);
+    free.map(str::to_owned).collect()
 }
 
 fn status(ask: &Ask<'_>) -> Answer {
@@ -637,6 +689,19 @@ mod tests {
             .copied()
             .collect();
         assert_eq!(connections_among(&chosen, all).rows, [[json!("b"), json!(30)]]);
+    }
+
+    #[test]
+    fn whoever_runs_and_is_not_in_maintenance_may_lead_a_stream_next() {
+        let stream = json!({"leader": "rabbit@b", "online": ["rabbit@a", "rabbit@b", "rabbit@c"], "members": ["rabbit@d"]});
+        let nodes = [
+            json!({"name": "rabbit@a", "being_drained": true}),
+            json!({"name": "rabbit@b", "being_drained": false}),
+            json!({"name": "rabbit@c", "being_drained": false}),
+            json!({"name": "rabbit@d", "being_drained": false}),
+        ];
+        assert_eq!(heirs(&stream, &nodes), ["rabbit@c"]);
+        assert!(heirs(&json!({"leader": "rabbit@a", "online": ["rabbit@a"]}), &nodes).is_empty());
     }
 
     #[test]
