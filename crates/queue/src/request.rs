@@ -47,8 +47,9 @@ pub enum Request<E: Ends> {
     /// This node has been told what does not count of all that it has said in `Holds`: what it says from now on counts.
     Knows { node: Incarnation },
     /// Somebody on this node asks for messages, and may hold some from now on: whoever decides next waits for its word. Comes
-    /// before a [`Request::Get`]; who adds a consumer says so by that.
-    MayHold { node: Incarnation },
+    /// before a [`Request::Get`]; who adds a consumer says so by that. `None`: it may be any node, whatever is on record. Comes
+    /// before [`Request::AwaitNodes`] then.
+    MayHold { node: Option<Incarnation> },
     /// Nobody on this node has anything of the queue, or waits for something.
     HoldsNothing { node: Incarnation },
     /// This incarnation of a node sends nothing more, and holds nothing: what was kept to recognise it is forgotten.

@@ -423,6 +423,7 @@ impl Existing for Broker {
             numbers: Some(Alone {
                 behind: is_alone.then_some(known.epoch.behind),
             }),
+            is_refounded: known.epoch.is_refounded,
         })
     }
 

@@ -66,9 +66,13 @@ impl<E: Ends> Classic<E> {
         matches!(self.lanes, Lanes::Sorted(_))
     }
 
-    /// The incarnations of nodes of which it knows what they have sent.
+    /// The incarnations of nodes of which it knows something: what they have sent, or that they may hold messages.
     pub fn senders(&self) -> Vec<Incarnation> {
-        self.senders.all()
+        let mut all = self.senders.all();
+        all.extend(self.holders.nodes().into_iter().flatten());
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
@@ -118,7 +122,9 @@ impl<E: Ends> Machine for Classic<E> {
             } => self.hear(node, &held, more, reply, now, outcome),
             Request::CountAsDown { node } => self.count_as_down(node, now, outcome),
             Request::Knows { node } => self.knows(node, outcome),
-            Request::MayHold { node } => self.may_hold(Some(node), outcome),
+            // A get that follows finds nothing.
+            Request::MayHold { node: Some(_) } if self.has_nothing_to_give() => {}
+            Request::MayHold { node } => self.may_hold(node, outcome),
             Request::HoldsNothing { node } => self.holds_nothing(node, outcome),
             Request::IncarnationEnded { incarnation } => {
                 self.end_incarnation(incarnation, now, outcome);

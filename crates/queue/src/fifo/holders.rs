@@ -80,8 +80,16 @@ impl<E: Ends> Classic<E> {
         self.record_holders(outcome);
     }
 
+    /// Whether nobody who asks for a message now is given one.
+    pub(super) fn has_nothing_to_give(&self) -> bool {
+        self.reattaching.is_none() && self.lanes.ready() == 0
+    }
+
     /// A message is asked for, without saying from which node: by whoever was named before, or by nobody that is known.
     pub(super) fn may_be_held(&mut self, outcome: &mut FifoOutcome<E>) {
+        if self.has_nothing_to_give() {
+            return;
+        }
         let is_nobody = self.holders.nodes().is_some_and(<[Incarnation]>::is_empty);
         if is_nobody && self.reattaching.is_none() {
             self.may_hold(None, outcome);

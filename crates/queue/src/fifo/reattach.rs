@@ -83,7 +83,8 @@ impl<E: Ends> Classic<E> {
     /// Another machine may have handed out messages that nobody has settled, and had one consumer be the active one.
     pub(super) fn begin_reattaching(&mut self) {
         let (asks, active) = (self.lanes.iter().any(Lane::is_in_question), self.senders.active());
-        let active = active.filter(|_| !Mutant::ForgetsActive.is_on());
+        // Of a node that holds nothing and asks for nothing, it ended.
+        let active = active.filter(|it| self.holders.may_be(it.node) && !Mutant::ForgetsActive.is_on());
         if asks || active.is_some() {
             self.reattaching = Some(Box::new(Reattaching {
                 only: active.map(|it| it.node).filter(|_| !asks),

@@ -561,7 +561,7 @@ impl World {
             Step::Publish(at, count, rank) => self.publish(at, count, rank),
             Step::Get(at) => {
                 let node = Incarnation(self.nodes[at].incarnation);
-                self.turn(Request::MayHold { node });
+                self.turn(Request::MayHold { node: Some(node) });
                 self.turn(Request::Get {
                     no_ack: false,
                     reply: (at, false),

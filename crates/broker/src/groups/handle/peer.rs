@@ -622,7 +622,8 @@ impl Peer {
         let id = |id: &ConsumerId| self.consumers.get(id).map_or(ConsumerId(0), |it| it.id);
         let request = match about {
             Question::Get { no_ack } => {
-                requests.push(Request::MayHold { node: self.node });
+                let node = Some(self.node);
+                requests.push(Request::MayHold { node });
                 Request::Get { no_ack, reply }
             }
             Question::Cancel { consumer } => Request::Cancel {

@@ -150,6 +150,7 @@ impl Sessions {
             None => {}
         }
         self.asked.remove(&node);
+        requests.push(Request::HoldsNothing { node });
         if is_awaited {
             self.awaited.remove(&node);
             // Nobody waits for the answer: there is nothing to discard.

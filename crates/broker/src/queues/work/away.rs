@@ -599,6 +599,7 @@ mod tests {
                 settings: QueueSettings::default(),
                 leader: Some(NodeId(1)),
                 numbers: None,
+                is_refounded: false,
             })
         };
         let mut search = Search::default();

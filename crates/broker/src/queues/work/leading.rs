@@ -34,6 +34,8 @@ pub(super) struct ToHear {
     pub starts: Vec<Incarnation>,
     /// They were not heard of, so it is not known which start of them there is. All that queues know of count as down.
     pub unknown: Vec<NodeId>,
+    /// What is on record of those who may have something is not the whole.
+    pub are_others: bool,
 }
 
 impl ToHear {
@@ -118,10 +120,12 @@ impl Work {
             return;
         }
         self.set(queue, term);
-        let Some(nodes) = self.nodes_to_hear() else {
+        let Some(mut nodes) = self.nodes_to_hear() else {
             self.leading.waiting().insert(queue.id);
             return;
         };
+        let shared = || self.here.existing.upgrade()?.shared(queue.id);
+        nodes.are_others = shared().is_some_and(|it| it.is_refounded);
         let mut begun = self.leading.begun();
         if begun.get(&queue.id).is_some_and(|it| it.term() >= term) {
             return;
@@ -198,6 +202,7 @@ impl Work {
         let knows_all = self.leading.ticks.load(Ordering::Relaxed) >= KNOWS_ALL_AFTER;
         let existing = self.here.existing.upgrade()?;
         let mut to_hear = ToHear {
+            are_others: false,
             starts: vec![self.here.incarnation],
             unknown: Vec::new(),
         };
@@ -265,6 +270,7 @@ mod tests {
     fn a_node_of_which_no_start_is_known_counts_as_down_in_all_its_starts() {
         let [one, other, third] = [1, 2, 3].map(NodeId);
         let to_hear = ToHear {
+            are_others: false,
             starts: vec![incarnation(one, 7), incarnation(other, 4)],
             unknown: vec![third],
         };

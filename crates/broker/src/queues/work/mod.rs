@@ -149,6 +149,8 @@ pub struct SharedQueue {
     pub leader: Option<NodeId>,
     /// It may be on one node alone at times, which then gives its messages numbers that it may give again after its next start.
     pub numbers: Option<Alone>,
+    /// It goes on with one node's copy, in which may be missing who was given something.
+    pub is_refounded: bool,
 }
 
 /// A queue of several nodes that may be on one alone.

@@ -250,6 +250,7 @@ mod tests {
                 settings: QueueSettings::default(),
                 leader: None,
                 numbers: None,
+                is_refounded: false,
             })
         }
 

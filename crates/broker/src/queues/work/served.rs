@@ -98,6 +98,7 @@ impl Served {
         let mut requests = Requests::new();
         let down = nodes.down(queue.senders());
         requests.extend(down.map(|node| queue::Request::CountAsDown { node }));
+        requests.extend(nodes.are_others.then_some(queue::Request::MayHold { node: None }));
         let mut sessions = Sessions::new(term, &nodes.starts, budget, &mut requests);
         if queue.own_term().is_some() {
             sessions = sessions.beside_clients_of(queue.node().clone());
