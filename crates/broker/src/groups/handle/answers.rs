@@ -1,6 +1,6 @@
 //! What the leader says to a node.
 
-use super::session::Arrival;
+use super::session::{Arrival, End};
 use super::{Frame, Handle, Link, MOST_MESSAGES, Notice, Orders, Question, ToLeader, ToNode, Waiting};
 use cluster::NodeId;
 use model::{ConsumerId, Ranges};
@@ -13,7 +13,7 @@ impl<E: Ends> Handle<E> {
     /// Takes a frame of this node.
     pub fn receive(&mut self, from: NodeId, frame: Frame<ToNode>, orders: &mut Orders<E>) {
         if frame.messages == [ToNode::Speak] {
-            return self.speak_to(from, frame.term);
+            return self.speak_to(from, frame.term, frame.session);
         }
         let concerned = |link: &&mut Link| link.with == from && link.end.session == frame.session;
         let Some(link) = self.link.as_mut().filter(concerned) else {
@@ -43,9 +43,11 @@ impl<E: Ends> Handle<E> {
         }
     }
 
-    /// A node that leads wants to hear what is held here.
-    fn speak_to(&mut self, from: NodeId, term: u64) {
-        let speaks = |link: &Link| link.with == from && (link.opening.is_some() || link.end.term >= term);
+    /// A node that leads wants to hear what is held here. Sessions of its term are over up to `over`, which the node here may not
+    /// know that had nothing to say.
+    fn speak_to(&mut self, from: NodeId, term: u64, over: u64) {
+        let goes_on = |end: &End| end.term > term || end.term == term && end.session > over;
+        let speaks = |link: &Link| link.with == from && (link.opening.is_some() || goes_on(&link.end));
         if term >= self.term && !self.link.as_ref().is_some_and(speaks) {
             self.leader = Some(from);
             self.open(from);

@@ -119,18 +119,18 @@ impl Credit {
         if self.quiet < QUIET {
             return self.wants && self.more();
         }
-        let is_told = self.borrowed > 0 || self.wants;
-        self.give_back();
-        is_told
+        let wanted = self.wants;
+        self.give_back() || wanted
     }
 
-    /// Back to the first credit.
-    pub fn give_back(&mut self) {
+    /// Back to the first credit. True if it was more.
+    pub fn give_back(&mut self) -> bool {
         self.wants = false;
-        if self.borrowed > 0 {
-            self.budget
-                .take_back(self.node, std::mem::take(&mut self.borrowed));
+        let borrowed = std::mem::take(&mut self.borrowed);
+        if borrowed > 0 {
+            self.budget.take_back(self.node, borrowed);
         }
+        borrowed > 0
     }
 }
 

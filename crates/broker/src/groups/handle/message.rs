@@ -127,7 +127,8 @@ pub enum ToNode {
     },
     /// There is no such session here, or no longer.
     Closed,
-    /// Whoever has something of this queue is to open a session, and who has not is to say that.
+    /// Whoever has something of this queue is to open a session, and who has not is to say that. The frame names the last session
+    /// of the node in this term, which is over; 0 if there was none.
     Speak,
     /// The queue has taken responsibility for these.
     Confirmed(Ranges),

@@ -376,8 +376,8 @@ impl<E: Ends> Handle<E> {
         self.said.clear();
         self.unasked.clear();
         self.holdings.pause();
-        // Whoever has held it answers for that no longer.
-        self.credit = self.credit.max(FIRST_CREDIT);
+        // Whoever has held it answers for that no longer, and who has lent it more has that back.
+        self.credit = FIRST_CREDIT;
         self.link = None;
         self.opens_in = 1;
     }

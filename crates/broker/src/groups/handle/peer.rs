@@ -126,6 +126,8 @@ pub struct Peer {
     pub closed: u32,
     /// What was said last in that is not known to have come.
     pub unheard: bool,
+    /// In that it was lent credit, which others may have by now.
+    pub was_lent: bool,
     /// Ticks since it said something.
     pub quiet: u32,
     /// Woken when something is in the outbox.
@@ -173,6 +175,7 @@ impl Peer {
             phase: Phase::Closed,
             closed: 0,
             unheard: false,
+            was_lent: false,
             quiet: 0,
             waker,
             held: false,
@@ -210,7 +213,7 @@ impl Peer {
         }
         self.session = frame.session;
         self.quiet = 0;
-        self.unheard = false;
+        (self.unheard, self.was_lent) = (false, false);
         if matches!(self.knowledge, Knowledge::Told(_)) {
             self.knowledge = Knowledge::Nothing;
         }
@@ -302,17 +305,18 @@ impl Peer {
         let end = self.end.take();
         self.unheard |= end.is_some_and(|end| !end.has(end.last())) || !self.said.is_empty();
         self.said.clear();
-        self.credit.give_back();
+        self.was_lent |= self.credit.give_back();
         self.phase = Phase::Closed;
         self.closed = 0;
     }
 
-    /// Whether the node is to hear that its session is over. If it has nothing to say it may believe in it for ever, and what it
-    /// was sent last would never come back. Once a second, since that may be lost, too.
+    /// Whether the node is to hear that its session is over. If it has nothing to say it may believe in it for ever: what it was
+    /// sent last would never come back, and it would go by credit that is lent no more. Once a second, since a frame may be
+    /// lost.
     pub fn is_missed(&self) -> bool {
         let waits = !self.asked.is_empty() || !self.events.is_empty();
         let has_something = !self.consumers.is_empty() || self.given.values().any(Given::is_some);
-        let is_concerned = waits || has_something || self.unheard;
+        let is_concerned = waits || has_something || self.unheard || self.was_lent;
         self.phase == Phase::Closed && self.closed.is_multiple_of(ASKS_AFTER) && is_concerned
     }
 

@@ -28,6 +28,15 @@ pub fn keeps_for(ms: Option<u64>) -> u32 {
 /// So does one that is heard of and does not say in so many ticks what its consumers have.
 const SPEAKS_WITHIN: u32 = 100;
 
+/// A node that is to speak.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// For so many ticks.
+    ticks: u32,
+    /// Its sessions of this term are over up to this one; 0 if it had none. It may not know that.
+    over: u64,
+}
+
 /// All nodes that speak to the leader of a queue. Made when it begins to lead, dropped when it leads no more: what it has
 /// requested is for the machine of this term only.
 pub struct Sessions {
@@ -37,8 +46,8 @@ pub struct Sessions {
     awaited: BTreeMap<Incarnation, u32>,
     /// Nodes that are not heard of, and for how many ticks.
     silent: BTreeMap<Incarnation, u32>,
-    /// Nodes that are to open a session, or to say that they have nothing, and for how many ticks they have been asked.
-    asked: BTreeMap<Incarnation, u32>,
+    /// Nodes that are to open a session, or to say that they have nothing.
+    asked: BTreeMap<Incarnation, Asked>,
     /// Nodes that are gone, and the question behind whose answer nothing more comes for them.
     ended: Vec<(Peer, u64)>,
     numbers: Numbers,
@@ -72,7 +81,7 @@ impl Sessions {
             waker: Waker::noop().clone(),
             holds: false,
         };
-        nodes.iter().for_each(|node| sessions.ask(*node));
+        nodes.iter().for_each(|node| sessions.ask(*node, 0));
         sessions
     }
 
@@ -89,10 +98,11 @@ impl Sessions {
         Self { numbers, ..self }
     }
 
-    /// Asks a node to speak; once a second until it does, since a frame may be lost.
-    fn ask(&mut self, node: Incarnation) {
-        self.asked.entry(node).or_insert(0);
-        let speak = Frame::aside(0, self.term, ToNode::Speak);
+    /// Asks a node to speak, whose sessions are over up to this one; once a second until it does, since a frame may be lost.
+    fn ask(&mut self, node: Incarnation, over: u64) {
+        let asked = self.asked.entry(node).or_default();
+        asked.over = asked.over.max(over);
+        let speak = Frame::aside(asked.over, self.term, ToNode::Speak);
         self.asides.push((node, speak));
     }
 
@@ -215,7 +225,7 @@ impl Sessions {
     /// as many ticks as `keeps_for` says.
     pub fn tick(&mut self, keeps_for: impl FnOnce() -> u32, requests: &mut Requests) {
         let counted = self.silent.values_mut().chain(self.awaited.values_mut());
-        for ticks in counted.chain(self.asked.values_mut()) {
+        for ticks in counted.chain(self.asked.values_mut().map(|asked| &mut asked.ticks)) {
             *ticks = ticks.saturating_add(1);
         }
         for (node, peer) in &mut self.peers {
@@ -230,24 +240,25 @@ impl Sessions {
         let asked = self
             .asked
             .iter()
-            .filter(|(_, ticks)| ticks.is_multiple_of(ASKS_AFTER));
+            .filter(|(_, asked)| asked.ticks.is_multiple_of(ASKS_AFTER));
         let due = asked
             .map(|(node, _)| *node)
             .filter(|node| !self.silent.contains_key(node));
         let due: Vec<Incarnation> = due.collect();
-        due.into_iter().for_each(|node| self.ask(node));
+        due.into_iter().for_each(|node| self.ask(node, 0));
         let late = self.awaited.iter().filter(|(_, ticks)| **ticks >= SPEAKS_WITHIN);
         let late: Vec<Incarnation> = late.map(|(node, _)| *node).collect();
         let down = self.silent_too_long(keeps_for, requests);
         for node in down.into_iter().chain(late) {
             if self.peers.contains_key(&node) || self.awaited.contains_key(&node) {
                 let silent = self.silent.get(&node).copied();
+                let session = self.peers.get(&node).map_or(0, |peer| peer.session);
                 self.end(node, requests);
                 // Nobody who is not heard of is asked.
                 self.silent.extend(silent.map(|ticks| (node, ticks)));
                 // Behind what goes back of it: what it had claimed in part comes back by that.
                 requests.push(Request::CountAsDown { node });
-                self.ask(node);
+                self.ask(node, session);
             }
         }
     }

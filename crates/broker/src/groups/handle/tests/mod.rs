@@ -29,6 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (node(), node()).prop_map(|(from, to)| Step::Lose(from, to)),
         2 => (node(), node()).prop_map(|(one, other)| Step::Break(one, other)),
         1 => (node(), node()).prop_map(|(one, other)| Step::Cut(one, other)),
+        1 => (node(), node()).prop_map(|(from, to)| Step::CutOneWay(from, to)),
         2 => Just(Step::Heal),
         5 => (1..6_usize).prop_map(Step::Commit),
         3 => Just(Step::Settle),
@@ -384,6 +385,18 @@ fn what_is_given_up_while_a_session_is_asked_for_gets_its_numbers_said_in_anothe
 }
 
 #[test]
+fn what_was_lent_in_a_session_is_given_back_with_it() {
+    let (leader, mut orders) = (NodeId(2), Orders::default());
+    let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
+    handle.leads(Some(leader));
+    let (session, _) = asked(&mut handle).unwrap();
+    handle.receive(leader, opened(session), &mut orders);
+    assert_eq!(handle.credit(), 1 << 20);
+    handle.lost(leader);
+    assert_eq!(handle.credit(), FIRST_CREDIT);
+}
+
+#[test]
 fn who_may_send_nothing_may_again_when_the_session_is_over() {
     let (leader, mut orders) = (NodeId(2), Orders::default());
     let mut handle = Handle::<Ends>::new(Incarnation(1), &QueueSettings::default());
@@ -434,6 +447,55 @@ fn opened_by(sent: [u64; 2], answers: [u64; 2]) -> Vec<(u64, u64)> {
 fn what_was_asked_before_another_session_opens_that_one_if_the_node_has_given_up_nothing_since() {
     assert_eq!(opened_by([7, 45], [7, 11]), [(2, 11)]);
     assert_eq!(opened_by([7, 7], [9, 11]), [(2, 9)]);
+}
+
+#[test]
+fn a_node_that_counted_as_down_and_heard_the_leader_all_the_time_consumes_once_it_is_heard_again() {
+    let mut world = World::new(NODES, Kind::default(), KEPT_FOR);
+    let steps = [
+        Step::Consume(1, 0),
+        Step::Settle,
+        Step::Ticks(15),
+        Step::Settle,
+        Step::CutOneWay(1, 0),
+        Step::Ticks(25),
+        Step::Settle,
+        Step::Heal,
+        Step::Ticks(10),
+        Step::Settle,
+        Step::Publish(0, 1),
+        Step::Settle,
+    ];
+    steps.into_iter().for_each(|step| world.step(step));
+    assert_eq!(world.delivered, [1]);
+    world.judge();
+}
+
+#[test]
+fn a_node_goes_by_no_credit_that_was_lent_in_a_session_which_the_leader_has_given_up() {
+    let mut world = World::new(NODES, Kind::default(), KEPT_FOR);
+    // So much that more is lent, and all of it is answered.
+    let steps = [
+        Step::Settle,
+        Step::Publish(1, 2_000),
+        Step::Publish(1, 2_000),
+        Step::Settle,
+    ];
+    steps.into_iter().for_each(|step| world.step(step));
+    let (credit, lent) = world.credit(1);
+    assert!(credit > FIRST_CREDIT && credit == FIRST_CREDIT + lent);
+    // The leader knows that all of that came. Then it does not hear the node for a moment, which has nothing to say.
+    let steps = [
+        Step::Ticks(15),
+        Step::Settle,
+        Step::CutOneWay(1, 0),
+        Step::Heal,
+        Step::Ticks(15),
+        Step::Settle,
+    ];
+    steps.into_iter().for_each(|step| world.step(step));
+    assert_eq!(world.credit(1), (FIRST_CREDIT, 0));
+    world.judge();
 }
 
 /// A consumer of node 1 has a message, and the leader hears that node no more. Then two more are published, and there is a

@@ -34,6 +34,8 @@ pub enum Step {
     /// The link is broken, and there at once again.
     Break(usize, usize),
     Cut(usize, usize),
+    /// What the one says does not come to the other any more, and it does not see that.
+    CutOneWay(usize, usize),
     Heal,
     /// So many turns of the leader are committed.
     Commit(usize),
@@ -61,6 +63,9 @@ pub struct Kind {
 fn level(number: u64) -> Option<u8> {
     number.is_multiple_of(3).then_some(9)
 }
+
+/// What a leader lends, in bytes.
+const LENT_AT_MOST: u64 = 1 << 20;
 
 /// Handles of a node count behind each other, so far apart.
 const APART: u64 = 1 << 32;
@@ -99,6 +104,7 @@ struct Leader {
     node: usize,
     host: Host<Classic<Ends>, Shared>,
     sessions: Sessions,
+    budget: Arc<Budget>,
 }
 
 enum Said {
@@ -123,8 +129,8 @@ struct Node {
     consumers: BTreeSet<ConsumerId>,
     /// What they have, by its number in the queue.
     held: BTreeMap<(Seq, Option<ConsumerId>), u64>,
-    /// It gave up, or counted as down: what it held may be with others.
-    apart: bool,
+    /// It counted as down in this session of its handle: until it knows, what it held may be with others.
+    apart: Option<u64>,
 }
 
 pub struct World {
@@ -207,7 +213,7 @@ impl World {
             outbox: Arc::new(Outbox::new()),
             consumers: BTreeSet::new(),
             held: BTreeMap::new(),
-            apart: false,
+            apart: None,
         }
     }
 
@@ -241,7 +247,8 @@ impl World {
                 self.broken(one, other);
                 self.cut.extend([(one, other), (other, one)]);
             }
-            Step::Cut(..) => {}
+            Step::CutOneWay(from, to) if from != to => self.cut_one_way(from, to),
+            Step::Cut(..) | Step::CutOneWay(..) => {}
             Step::Heal => self.cut.clear(),
             Step::Commit(turns) => self.commit(turns),
             Step::Settle => self.settle(),
@@ -350,7 +357,7 @@ impl World {
                 if self.nodes[node].handle.holdings.is_held_by(consumer, seq) {
                     self.acked.insert(number);
                 }
-                if self.nodes[node].apart {
+                if self.nodes[node].apart.is_some() {
                     self.unsafe_acks.insert(number);
                 }
                 Request::Settle {
@@ -434,7 +441,10 @@ impl World {
             assert_eq!(known, seq, "{number} has two numbers in the queue");
             for (other, it) in self.nodes.iter().enumerate().filter(|(other, _)| *other != node) {
                 let has = it.handle.holdings.has(seq);
-                assert!(!has || it.apart, "{number} comes to {node} while {other} has it");
+                assert!(
+                    !has || it.apart.is_some(),
+                    "{number} comes to {node} while {other} has it"
+                );
             }
             let gone = self.acked.contains(&number) && !self.unsafe_acks.contains(&number);
             assert!(!gone, "{number} comes again, though it was acked");
@@ -467,7 +477,7 @@ impl World {
         self.active.take_if(|(at, ..)| *at == node);
         let lost = self.under_way(node);
         self.unsafe_acks.extend(lost);
-        self.nodes[node].apart = true;
+        self.nodes[node].apart = Some(self.nodes[node].handle.sessions);
     }
 
     /// Acks of a node of which it does not know that they are on record.
@@ -527,7 +537,8 @@ impl World {
                 self.nodes[to].handle.receive(from, frame, &mut orders);
                 let handle = &self.nodes[to].handle;
                 let knows = handle.is_settled() && handle.term == self.term;
-                self.nodes[to].apart &= !knows;
+                let since = handle.sessions;
+                self.nodes[to].apart.take_if(|before| knows && since > *before);
                 self.obey(to, orders);
             }
         }
@@ -545,7 +556,9 @@ impl World {
                 self.part(node);
             }
         }
-        let Leader { node, host, sessions } = &mut self.leaders[at];
+        let Leader {
+            node, host, sessions, ..
+        } = &mut self.leaders[at];
         let from = *node;
         let submit = |_, requests: Requests| {
             requests
@@ -608,6 +621,20 @@ impl World {
         }
     }
 
+    fn cut_one_way(&mut self, from: usize, to: usize) {
+        self.network.remove(&(from, to));
+        self.cut.insert((from, to));
+        let me = self.nodes[from].me;
+        let leaders = self.leaders.iter_mut().filter(|leader| leader.node == to);
+        leaders.for_each(|leader| leader.sessions.lost(me));
+    }
+
+    /// What a node may send without an answer, and what of it who leads has lent to all nodes, in bytes.
+    pub fn credit(&self, node: usize) -> (u64, u64) {
+        let lent = LENT_AT_MOST - self.leaders.last().unwrap().budget.left();
+        (self.nodes[node].handle.credit(), lent)
+    }
+
     fn succeed(&mut self, node: usize, records: usize) {
         if let Some(old) = self.leaders.last_mut() {
             let open = old
@@ -630,11 +657,13 @@ impl World {
         machine.recovered(false);
         let nodes: Vec<Incarnation> = self.nodes.iter().map(|node| node.me).collect();
         let mut requests = Requests::new();
-        let sessions = Sessions::new(self.term, &nodes, Budget::new(1 << 20), &mut requests);
+        let budget = Budget::new(LENT_AT_MOST);
+        let sessions = Sessions::new(self.term, &nodes, budget.clone(), &mut requests);
         self.leaders.push(Leader {
             node,
             host: Host::new(machine, Shared::default()),
             sessions,
+            budget,
         });
         self.turn(self.leaders.len() - 1, requests);
     }
