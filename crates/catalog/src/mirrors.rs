@@ -12,12 +12,14 @@ impl View {
     /// The nodes that are to have a classic queue as its policy says, of which `leader` has it now: none but that one if no
     /// policy asks for mirrors. `None` for queues that no policy mirrors: those of other kinds, and exclusive ones, as in
     /// RabbitMQ. A quorum queue that was a classic one ([`Queue::awaits_members`]) has as many as a new one. Of nodes that are as
-    /// good as each other those have it that have it already, or can be `reached`.
+    /// good as each other those have it that have it already, or can be reached. Who is to have it, cannot be reached and has
+    /// nothing of it yet (`has_copy`) is no better than any other node: it may never come back.
     pub fn mirrors(
         &self,
         queue: &Queue,
         leader: NodeId,
         is_reached: impl Fn(NodeId) -> bool,
+        has_copy: impl Fn(NodeId) -> bool,
     ) -> Option<Vec<NodeId>> {
         let definition = self.vhost(&queue.vhost)?.policies().of_queue(queue).definition();
         let mode = match queue.awaits_members() {
@@ -30,10 +32,11 @@ impl View {
             .map(|(node, known)| (*node, known))
             .filter(|(node, known)| *node == leader || known.joined().is_some())
             .collect();
-        let is_member = |node: NodeId| node == leader || queue.is_shared() && queue.member(node).is_some();
+        let is_member = |node: NodeId| queue.is_shared() && queue.member(node).is_some();
+        let has_it = |node: NodeId| is_member(node) && (is_reached(node) || has_copy(node));
         there.sort_by_key(|(node, known)| {
             let (is_reached, is_open) = (is_reached(*node), known.is_open_to_queues());
-            (*node != leader, !is_member(*node), !is_reached, !is_open, *node)
+            (*node != leader, !has_it(*node), !is_reached, !is_open, *node)
         });
         let nodes = there.iter().map(|(node, _)| *node);
         Some(match mode {

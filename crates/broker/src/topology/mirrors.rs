@@ -3,6 +3,7 @@
 //! ([`super::retreat`]). See decision note 61.
 
 use super::Topology;
+use super::replicas::member_id;
 use crate::queues::{Handle, Replica, group_of};
 use catalog::{NodeId, Queue, QueueKind, Request, View};
 use model::QueueId;
@@ -76,7 +77,14 @@ impl Topology {
     }
 
     fn mirrors(&self, view: &View, known: &Queue) -> Option<Vec<NodeId>> {
-        view.mirrors(known, self.own_node(), |node| self.reaches(node))
+        // Who votes had everything that was confirmed by then.
+        let votes = |node| {
+            let member = known.member(node).and_then(member_id);
+            let status = self.groups().and_then(|groups| groups.status(group_of(known)));
+            let voters = status.map(|status| status.members.voters);
+            member.is_some_and(|member| voters.is_some_and(|voters| voters.contains(&member)))
+        };
+        view.mirrors(known, self.own_node(), |node| self.reaches(node), votes)
     }
 
     /// What this node decides of, it gets the mirrors that it is to have. True if nothing is left to do.

@@ -710,12 +710,12 @@ pub(super) mod tests {
     fn a_policy_says_which_nodes_are_to_have_a_classic_queue() {
         let mut catalog = cluster(5);
         let id = classic(&mut catalog, "q", 3, true);
-        let wanted = |catalog: &Catalog<u64>| {
-            let nodes = catalog
-                .view()
-                .mirrors(&now(catalog, "q"), NodeId(3), |node| node.0 != 1);
+        let wanted_with = |catalog: &Catalog<u64>, has_copy: fn(NodeId) -> bool| {
+            let (view, queue) = (catalog.view(), now(catalog, "q"));
+            let nodes = view.mirrors(&queue, NodeId(3), |node| node.0 != 1, has_copy);
             nodes.unwrap().iter().map(|node| node.0).collect::<Vec<_>>()
         };
+        let wanted = |catalog: &Catalog<u64>| wanted_with(catalog, |_| true);
         assert_eq!(wanted(&catalog), [3], "no policy");
         let mode = |mode: &str| Table::new().with("ha-mode", mode);
         policy(&mut catalog, mode("all"));
@@ -728,6 +728,8 @@ pub(super) mod tests {
         let nodes = [3, 5, 1].map(NodeId).to_vec();
         ask(&mut catalog, Request::Mirror { id, nodes, epoch: 0 }).unwrap();
         assert_eq!(wanted(&catalog), [3, 5, 1, 2], "who has it keeps it");
+        let others = wanted_with(&catalog, |node| node.0 != 1);
+        assert_eq!(others, [3, 5, 2, 4], "who died with nothing of it does not");
         let named = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).into()).collect();
             mode("nodes").with("ha-params", model::table::Value::Array(names))
@@ -756,7 +758,10 @@ pub(super) mod tests {
         policy(&mut catalog, named(&["n9@a"]));
         assert_eq!(wanted(&catalog), [3], "there is none of them");
         let quorum = declare(&mut catalog, "quorum", 1, None);
-        assert_eq!(catalog.view().mirrors(&quorum, NodeId(1), |_| true), None);
+        assert_eq!(
+            catalog.view().mirrors(&quorum, NodeId(1), |_| true, |_| true),
+            None
+        );
     }
 
     #[test]
@@ -949,7 +954,7 @@ pub(super) mod tests {
         let queue = convert(&mut catalog, "q", QueueKind::Quorum).unwrap();
         assert!(queue.awaits_members() && !queue.is_shared());
         let view = catalog.view();
-        let wanted = view.mirrors(&queue, node, |_| true);
+        let wanted = view.mirrors(&queue, node, |_| true, |_| true);
         assert_eq!(wanted, Some(vec![NodeId(1), NodeId(2), NodeId(3)]));
         assert!(
             mirror(&mut catalog, &[1, 2, 3], 0).is_err(),
@@ -961,7 +966,7 @@ pub(super) mod tests {
         assert_eq!(nodes(&queue), [1, 2, 3]);
         // Of another number of nodes it is by commands from now on, as any quorum queue.
         assert!(mirror(&mut catalog, &[1, 2], 1).is_err());
-        assert_eq!(catalog.view().mirrors(&queue, node, |_| true), None);
+        assert_eq!(catalog.view().mirrors(&queue, node, |_| true, |_| true), None);
     }
 
     #[test]
