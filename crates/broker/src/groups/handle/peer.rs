@@ -130,6 +130,10 @@ pub struct Peer {
     pub was_lent: bool,
     /// Ticks since it said something.
     pub quiet: u32,
+    /// Ticks since it had something, or waited for something else than what becomes of what it sends.
+    pub without: u32,
+    /// It is not on record that it has nothing.
+    pub may_hold: bool,
     /// Woken when something is in the outbox.
     pub waker: Waker,
     /// It may send nothing more for now.
@@ -177,6 +181,8 @@ impl Peer {
             unheard: false,
             was_lent: false,
             quiet: 0,
+            without: 0,
+            may_hold: true,
             waker,
             held: false,
             events: Vec::new(),
@@ -275,19 +281,31 @@ impl Peer {
 
     /// True if it has nothing and waits for nothing.
     pub fn is_idle(&self) -> bool {
-        !self.given.values().any(Given::is_some)
-            && self.consumers.is_empty()
-            && self.taken.is_empty()
-            && self.questions.is_empty()
-            && self.events.is_empty()
-            && self.said.is_empty()
-            && !self.unheard
+        !self.has_something() && self.events.is_empty() && self.said.is_empty() && !self.unheard
+    }
+
+    /// True if it was given something, or may be without asking again. What it sends meanwhile has nothing to do with that.
+    fn has_something(&self) -> bool {
+        self.given.values().any(Given::is_some)
+            || !self.consumers.is_empty()
+            || !self.taken.is_empty()
+            || !self.questions.is_empty()
+    }
+
+    /// True, once, if it has had nothing for so many ticks though it goes on sending, and everything is known that it had before.
+    pub fn has_become_a_sender(&mut self, ticks: u32) -> bool {
+        let holds_nothing = self.phase == Phase::Open && self.without >= ticks;
+        holds_nothing && mem::take(&mut self.may_hold)
     }
 
     /// A tick of the clock. False if the session is over by it.
     pub fn tick(&mut self) -> bool {
         self.closed = self.closed.wrapping_add(1);
         self.quiet = self.quiet.saturating_add(1);
+        self.without = match self.has_something() {
+            true => 0,
+            false => self.without.saturating_add(1),
+        };
         let lives = self.end.as_mut().is_none_or(End::tick);
         if self.credit.tick() && self.phase >= Phase::Speaking {
             self.say_credit();
@@ -428,6 +446,7 @@ impl Peer {
         if !self.asked.insert(question) {
             return;
         }
+        self.may_hold = true;
         let id = ConsumerId(numbers.next());
         let keeps = Keeps::Begins(consumer);
         let reply = self.reply(Asked::Node { question, keeps }, false, numbers);
@@ -456,6 +475,7 @@ impl Peer {
     /// The node says what its consumers have. What it was sent before and still has stays its own, and is not the
     /// machine's business; nor is the rest once the machine has heard everything that the node had under another leader.
     pub fn hear(&mut self, held: Vec<Held>, more: bool, requests: &mut Requests, numbers: &mut Numbers) {
+        self.may_hold |= !held.is_empty();
         let mut others = Vec::new();
         let mut discard = Ranges::new();
         for mut part in held {
@@ -620,6 +640,7 @@ impl Peer {
             Question::Cancel { consumer } => Keeps::Ends(*consumer),
             _ => Keeps::Nothing,
         };
+        self.may_hold |= matches!(about, Question::Get { .. });
         let no_ack = about == Question::Get { no_ack: true };
         let reply = self.reply(Asked::Node { question, keeps }, no_ack, numbers);
         // A consumer that is not known ends at once: no number here is its own.

@@ -313,11 +313,11 @@ impl Sessions {
     }
 
     /// Forgets nodes that have nothing, wait for nothing, and have said nothing for so many ticks. Their handles are let go of
-    /// by then; one that is not opens another session.
+    /// by then; one that is not opens another session. That those have nothing who only send goes on record, too.
     pub fn forget_the_quiet(&mut self, ticks: u32, requests: &mut Requests) {
         self.peers.retain(|node, peer| {
             let stays = peer.quiet < ticks || !peer.is_idle();
-            if !stays {
+            if !stays || peer.has_become_a_sender(ticks) {
                 requests.push(Request::HoldsNothing { node: *node });
             }
             stays

@@ -9,7 +9,7 @@ use model::{BlockBuilder, Message, Ranges, RouteBuf, Timestamp, properties::Prop
 use proptest::prelude::*;
 use queue::Request;
 use std::sync::Arc;
-use world::{Kind, Step, World};
+use world::{FORGOTTEN_AFTER, Kind, Step, World};
 
 const NODES: usize = 3;
 
@@ -495,6 +495,38 @@ fn a_node_goes_by_no_credit_that_was_lent_in_a_session_which_the_leader_has_give
     ];
     steps.into_iter().for_each(|step| world.step(step));
     assert_eq!(world.credit(1), (FIRST_CREDIT, 0));
+    world.judge();
+}
+
+#[test]
+fn a_node_that_goes_on_publishing_holds_nothing_some_time_after_its_last_consumer() {
+    let mut world = World::new(NODES, Kind::default(), KEPT_FOR);
+    let steps = [Step::Consume(1, 0), Step::Settle, Step::Ticks(15), Step::Settle];
+    steps.into_iter().for_each(|step| world.step(step));
+    for _ in 0..FORGOTTEN_AFTER + 20 {
+        [
+            Step::Publish(1, 1),
+            Step::Settle,
+            Step::Ack(1, 0),
+            Step::Settle,
+            Step::Ticks(1),
+        ]
+        .into_iter()
+        .for_each(|step| world.step(step));
+    }
+    assert!(world.may_hold(1), "it has a consumer");
+    world.step(Step::Cancel(1));
+    for _ in 0..FORGOTTEN_AFTER + 20 {
+        [Step::Publish(1, 1), Step::Settle, Step::Ticks(1)]
+            .into_iter()
+            .for_each(|step| world.step(step));
+    }
+    assert!(!world.may_hold(1));
+    // It asks for messages again, and does so on record.
+    [Step::Get(1), Step::Settle]
+        .into_iter()
+        .for_each(|step| world.step(step));
+    assert!(world.may_hold(1));
     world.judge();
 }
 

@@ -64,6 +64,9 @@ fn level(number: u64) -> Option<u8> {
     number.is_multiple_of(3).then_some(9)
 }
 
+/// After so many ticks a leader forgets nodes that have nothing and say nothing.
+pub const FORGOTTEN_AFTER: u32 = 100;
+
 /// What a leader lends, in bytes.
 const LENT_AT_MOST: u64 = 1 << 20;
 
@@ -508,6 +511,7 @@ impl World {
             heard.for_each(|from| sessions.heard(self.nodes[from].me));
             let mut requests = Requests::new();
             sessions.tick(|| self.keeps_for, &mut requests);
+            sessions.forget_the_quiet(FORGOTTEN_AFTER, &mut requests);
             self.turn(at, requests);
         }
     }
@@ -627,6 +631,18 @@ impl World {
         let me = self.nodes[from].me;
         let leaders = self.leaders.iter_mut().filter(|leader| leader.node == to);
         leaders.for_each(|leader| leader.sessions.lost(me));
+    }
+
+    /// Whether it is on record that a node may hold something.
+    pub fn may_hold(&self, node: usize) -> bool {
+        let records = self.committed.iter().rev();
+        let holders = records.filter_map(|bytes| match Record::decode(bytes) {
+            Some(Record::MayHold { nodes }) => Some(nodes),
+            _ => None,
+        });
+        let me = self.nodes[node].me;
+        let last = holders.into_iter().next();
+        last.is_some_and(|nodes| nodes.is_none_or(|nodes| nodes.contains(&me)))
     }
 
     /// What a node may send without an answer, and what of it who leads has lent to all nodes, in bytes.
