@@ -1,5 +1,5 @@
-//! `rabbitmq-queues rebalance`: leaders of quorum queues and streams are spread evenly over the nodes, some at a time, on a thread
-//! that ends with it.
+//! `rabbitmq-queues rebalance`: leaders of quorum queues and streams are spread evenly over the nodes, some at a time, on a
+//! thread that ends with it.
 //!
 //! Of all nodes that run it is the one with the lowest number that does it, whichever was asked: so there is one at a time,
 //! unless nodes cannot reach each other. What may go wrong between two steps stands in decision note 58.

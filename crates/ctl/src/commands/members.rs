@@ -1,6 +1,6 @@
 //! Which nodes have the queues that several nodes have, and which one leads: the same for quorum queues and for streams.
 
-use super::absent::{Answer, filled, member, running_member, strategy};
+use super::absent::{Answer, member, running_member, strategy};
 use super::text;
 use crate::ask::{Ask, encode, reason};
 use crate::failure::{Failure, UNAVAILABLE};

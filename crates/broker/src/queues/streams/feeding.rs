@@ -65,6 +65,8 @@ pub(super) struct Feeding {
     handed: Index,
     /// All up to this one are, synced.
     synced: Index,
+    /// With which offset files begin that have nothing.
+    begins: u64,
     /// What was written since, in bytes.
     unsynced: usize,
     wants_sync: bool,
@@ -194,7 +196,10 @@ impl StreamLog {
     pub(crate) fn stands(self: &Arc<Self>, index: Index, next_offset: u64) {
         self.feed(|feeding| {
             if index > feeding.upto {
-                feeding.void = (feeding.upto, index);
+                // What is to be passed over from before is so still.
+                let (from, to) = feeding.void;
+                let from = if feeding.handed < to { from } else { feeding.upto };
+                feeding.void = (from, index);
                 feeding.upto = index;
             }
             feeding.stands = Some((index, next_offset));
@@ -346,7 +351,7 @@ impl StreamLog {
     /// The offset of the next chunk.
     fn next_in_files(&self) -> u64 {
         match self.files().segment_count() {
-            0 => self.io().feeding.hole.as_ref().map_or(0, |hole| hole.from),
+            0 => self.io().feeding.begins,
             _ => self.files().bounds().1,
         }
     }
@@ -436,13 +441,16 @@ impl StreamLog {
         if let Some(begins) = hole.begins.filter(|_| hole.unable >= hole.others) {
             (hole.from, hole.unable, hole.begins) = (begins, 0, None);
             round.next = begins;
+            io.feeding.begins = begins;
             drop(io);
             tracing::warn!(
                 area = "storage",
                 "{}: this node's copy begins anew at offset {begins}: no other node has what came before any more",
                 self.name
             );
-            return self.files().clear();
+            self.files().clear()?;
+            self.is_committed(begins);
+            return Ok(());
         }
         if hole.unable.is_multiple_of(hole.others.max(1)) {
             // All of them were asked.

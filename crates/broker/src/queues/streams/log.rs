@@ -185,7 +185,11 @@ impl StreamLog {
 
     /// The first offset that is there, or the next one if there is none.
     pub fn first_offset(&self) -> u64 {
-        self.files.bounds().0
+        match self.files.segment_count() {
+            // A copy that begins anew.
+            0 => self.committed(),
+            _ => self.files.bounds().0,
+        }
     }
 
     /// What operators want to know.
