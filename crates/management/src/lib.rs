@@ -123,6 +123,7 @@ mod standby;
 mod stop_impact;
 mod stream_browsing;
 mod stream_copies;
+mod stream_members;
 mod stream_tracking;
 mod streams;
 mod subscription;

@@ -6,7 +6,7 @@ use crate::{
     alarms, api_index, application, availability, bindings, browsing, channels, configuration, connections,
     consumers, converting, definitions, events, exchanges, feature_flags, health, limits, login, logs,
     messages, moving, network, nodes, openapi, overview, parameters, permissions, policies, process, queues,
-    quorum, rebalancing, single, stop_impact, stream_browsing, stream_copies, stream_tracking, streams,
+    quorum, rebalancing, single, stop_impact, stream_browsing, stream_members, stream_tracking, streams,
     times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
@@ -36,7 +36,7 @@ pub const ROUTES: Table = &[
     consumers::ROUTES,
     streams::ROUTES,
     stream_browsing::ROUTES,
-    stream_copies::ROUTES,
+    stream_members::ROUTES,
     stream_tracking::ROUTES,
     alarms::ROUTES,
     why::ROUTES,
