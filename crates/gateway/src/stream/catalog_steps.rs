@@ -41,6 +41,8 @@ pub struct Steps {
     /// What is in force and not durable yet.
     tickets: BTreeSet<Ticket>,
     deletion: Option<QueueDeletion>,
+    /// What streams that were made are asked: once they answer, somebody leads them, and they can be published to.
+    asked: BTreeSet<QueueQuestion>,
 }
 
 impl Steps {
@@ -54,6 +56,7 @@ impl Steps {
             was_there: None,
             tickets: BTreeSet::new(),
             deletion: None,
+            asked: BTreeSet::new(),
         }
     }
 
@@ -125,7 +128,8 @@ impl Steps {
                 Err(refusal) => self.refuse(&refusal),
             }
         }
-        let is_done = self.deletion.is_none() && self.tickets.is_empty();
+        let waits = self.deletion.is_some() || !self.asked.is_empty();
+        let is_done = !waits && self.tickets.is_empty();
         is_done.then(|| self.refused.or(self.after).map_or(Ok(()), Err))
     }
 
@@ -135,11 +139,12 @@ impl Steps {
                 // What others have made is not undone.
                 let look = || session.may_make_stream(&declare.name) == Ok(true);
                 let is_there = *self.was_there.get_or_insert_with(look);
-                let durable = session.declare_queue(channel, declare.clone())?.durable;
+                let declared = session.declare_queue(channel, declare.clone())?;
+                self.asked.extend(declared.value.question);
                 if !is_there {
                     self.undo.push_front(Step::DeleteQueue(declare.name.clone()));
                 }
-                durable
+                declared.durable
             }
             Step::Exchange(declare) => {
                 let is_there = *self
@@ -206,6 +211,9 @@ impl Steps {
         question: QueueQuestion,
         answer: Option<QueueAnswer>,
     ) -> bool {
+        if self.asked.remove(&question) {
+            return true;
+        }
         let Some(deletion) = self.deletion.take_if(|it| it.question() == question) else {
             return false;
         };

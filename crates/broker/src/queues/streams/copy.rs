@@ -14,7 +14,7 @@ use crate::queues::host::{QueueHost, Turned};
 use model::{ConsumerId, Incarnation, Index, QueueSettings, Seq, Timestamp};
 use queue::stream::segments::Segments;
 use queue::stream::{GroupWord, ReadRequest, Segment, StreamRequest, StreamSettings, Update};
-use queue::{Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
+use queue::{DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::sync::{Arc, OnceLock, Weak};
 use storage::JournalId;
 
@@ -32,7 +32,6 @@ pub(crate) fn is_of_copy(request: &Request<Ends>) -> bool {
         | Request::Limit { .. }
         | Request::Pause { .. }
         | Request::Resume { .. }
-        | Request::Use { .. }
         | Request::Wake => true,
         _ => false,
     }
@@ -311,10 +310,6 @@ impl QueueHost for CopyHost {
                 if let StreamRequest::OfNode { node, said } = *request {
                     self.hear(NodeId(node), said);
                 }
-            }
-            Request::Use { reply } => {
-                let (ready, consumers) = (self.messages(), self.reads.readers.len() as u64);
-                self.reads.reply(reply, Answer::Stands { ready, consumers });
             }
             Request::Configure { settings } => {
                 self.settings = stream_settings(&settings);

@@ -155,7 +155,7 @@ impl Machine for StreamMember {
                 self.is_checkpoint_due = true;
                 outcome.effects.push(Effect::SyncFiles);
             }
-            // Who asks has no copy of it.
+            // Answered where it is led: who has declared it waits until it is.
             Request::Use { reply: Some(reply) } => {
                 let status = self.deciding.machine.status();
                 let ready = status.next_offset.saturating_sub(status.first_offset);
