@@ -20,10 +20,14 @@ pub const ROUTES: &[Route] = &[Route {
     ],
 }];
 
+/// Of a queue that is no stream there is none.
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = call.vhost()?.queue(call.part("name"));
-    let stream = queue.filter(|queue| queue.kind == QueueKind::Stream);
-    let rows = all(call, stream.ok_or(Refusal::NotFound)?);
+    let queue = queue.ok_or(Refusal::NotFound)?;
+    let rows = match queue.kind {
+        QueueKind::Stream => all(call, queue),
+        _ => Vec::new(),
+    };
     Ok(Reply::json(&Value::Array(rows)))
 }
 

@@ -163,15 +163,25 @@ pub fn grow(ask: &Ask<'_>, kind: Kind) -> Answer {
     })
 }
 
+fn has_any(ask: &Ask<'_>, kind: Kind) -> Result<bool, Failure> {
+    let queues = ask.get("/queues?columns=type")?;
+    let mut queues = queues.as_array().into_iter().flatten();
+    Ok(queues.any(|queue| text(queue, "type") == kind.name()))
+}
+
 /// Every queue goes on without its member on a node.
 pub fn shrink(ask: &Ask<'_>, kind: Kind) -> Answer {
     let node = ask.word(0);
     ask.say(format!("Shrinking {} on {node}...", kind.plural()));
-    member(ask, node).map_err(|why| match why.with_usage {
+    let known = member(ask, node).map_err(|why| match why.with_usage {
         // As RabbitMQ says it.
         true => Failure::error(UNAVAILABLE, format!("{{:node_not_running, :{node}}}")),
         false => why,
-    })?;
+    });
+    // Of streams RabbitMQ asks where each of them is.
+    if kind == Kind::Quorum || has_any(ask, kind)? {
+        known?;
+    }
     each(ask, kind, &["size", "result"], |queue| {
         let members = members(queue);
         match members.as_slice() {

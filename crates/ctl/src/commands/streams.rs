@@ -48,8 +48,8 @@ pub const COMMANDS: &[Command] = table! {
         ["tracking"] status;
     [Streams] Queues "add_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Adds a replica of a stream";
         [] |ask| {
+            of_stream(ask, "Adding a replica for stream {0} on node {1}...", "add replicas to")?;
             running_member(ask, ask.word(1))?;
-            of_stream(ask, "Adding a replica for queue {0} on node {1}...", "add replicas to")?;
             members::change(ask, Kind::Stream, true)
         };
     [Streams] Queues "delete_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Removes a replica of a stream"; [] delete_replica;
