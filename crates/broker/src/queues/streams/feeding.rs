@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use storage::{StorageError, StreamEntry};
 
-/// So many bytes of entries wait in memory for the writing thread. What there is beyond is read of the log.
+/// So many bytes of entries wait in memory for the writing thread. What comes beyond is read of the log.
 const TOLD_MOST: usize = 16 << 20;
 
 /// So many bytes are written at once, and one entry more.
@@ -77,6 +77,7 @@ pub(super) struct Feeding {
 }
 
 /// Chunks that this node has neither in its files nor in its log.
+#[derive(Default)]
 struct Hole {
     /// From here on.
     from: u64,
@@ -119,8 +120,26 @@ impl Feeding {
         self.told_bytes
     }
 
-    fn forget_told(&mut self) {
-        (self.told, self.told_bytes) = (VecDeque::new(), 0);
+    /// What was told and follows this entry, as much as a round takes.
+    fn take_told(&mut self, handed: Index) -> Vec<(Mark, Bytes)> {
+        let (mut taken, mut bytes, mut next) = (Vec::new(), 0, handed + 1);
+        while let Some((at, record)) = self
+            .told
+            .pop_front_if(|(at, _)| at.index <= next && bytes < ROUND_BYTES)
+        {
+            self.told_bytes -= record.len();
+            if at.index == next {
+                (bytes, next) = (bytes + record.len(), next + 1);
+                taken.push((at, record));
+            }
+        }
+        taken
+    }
+
+    /// Up to which entry the log is to be read: what is told behind that is in memory.
+    fn read_to(&self) -> Index {
+        let first = self.told.front().map(|(at, _)| at.index.saturating_sub(1));
+        first.map_or(self.upto, |before| before.min(self.upto))
     }
 }
 
@@ -165,10 +184,9 @@ impl StreamLog {
     pub(crate) fn committed_here(self: &Arc<Self>, at: Mark, record: Bytes) {
         self.feed(|feeding| {
             feeding.upto = feeding.upto.max(at.index);
-            feeding.told_bytes += record.len();
-            feeding.told.push_back((at, record));
-            if feeding.told_bytes > TOLD_MOST {
-                feeding.forget_told();
+            if feeding.told_bytes + record.len() <= TOLD_MOST {
+                feeding.told_bytes += record.len();
+                feeding.told.push_back((at, record));
             }
         });
     }
@@ -262,11 +280,6 @@ impl StreamLog {
         io.feeding.hole.as_ref().map_or(u64::MAX, |hole| hole.asks_at_ms)
     }
 
-    /// True if chunks are missing in front of what is committed.
-    pub fn is_incomplete(&self) -> bool {
-        self.io().feeding.hole.is_some()
-    }
-
     /// Reads chunks for another node, on a thread that may wait, and hands them on.
     pub(crate) fn give(self: &Arc<Self>, from: u64, hand_on: impl FnOnce(Pieces) + Send + 'static) {
         let log = self.clone();
@@ -315,16 +328,12 @@ impl StreamLog {
 
     /// A round of the writing thread, of the stream's group.
     pub(super) fn feed_round(self: &Arc<Self>, group: GroupId) {
-        let (told, upto, void, handed, fetched, drop_below, has_hole) = {
+        let (void, handed, fetched, drop_below, has_hole) = {
             let mut io = self.io();
             let feeding = &mut io.feeding;
-            let told = std::mem::take(&mut feeding.told);
-            feeding.told_bytes = 0;
-            let (upto, handed, fetched) = (feeding.upto, feeding.handed, feeding.fetched.take());
+            let (void, handed, fetched) = (feeding.void, feeding.handed, feeding.fetched.take());
             let has_hole = feeding.hole.is_some();
-            let void = feeding.void;
-            let drop_below = io.writing.take_drop_below();
-            (told, upto, void, handed, fetched, drop_below, has_hole)
+            (void, handed, fetched, io.writing.take_drop_below(), has_hole)
         };
         let mut round = Round {
             handed,
@@ -337,7 +346,7 @@ impl StreamLog {
         let taken = match (has_hole, fetched) {
             (true, Some(pieces)) => self.take_fetched(pieces, &mut round).map(|()| true),
             (true, None) => Ok(false),
-            (false, _) => self.take_committed(group, told, upto, &mut round).map(|()| true),
+            (false, _) => self.take_committed(group, &mut round).map(|()| true),
         };
         let outcome = taken.and_then(|has_taken| match has_taken {
             true => self.write_committed(&round),
@@ -357,21 +366,13 @@ impl StreamLog {
     }
 
     /// Takes what was told, as far as nothing is missing before it, and then what the log has.
-    fn take_committed(
-        &self,
-        group: GroupId,
-        told: VecDeque<(Mark, Bytes)>,
-        upto: Index,
-        round: &mut Round,
-    ) -> Result<(), StorageError> {
+    fn take_committed(&self, group: GroupId, round: &mut Round) -> Result<(), StorageError> {
         round.pass_void();
+        let (told, upto) = {
+            let feeding = &mut self.io().feeding;
+            (feeding.take_told(round.handed), feeding.read_to())
+        };
         for (at, record) in told {
-            if at.index <= round.handed {
-                continue;
-            }
-            if at.index > round.handed + 1 || round.is_full() {
-                break;
-            }
             if !round.take(at, &record)? {
                 return Ok(());
             }
@@ -419,8 +420,8 @@ impl StreamLog {
     /// Takes what another node has given. If nobody has what comes next any more, the files begin anew with what there is.
     fn take_fetched(&self, pieces: Pieces, round: &mut Round) -> Result<(), StorageError> {
         for (at, chunk) in &pieces.chunks {
-            if Record::new(chunk.to_vec()).is_none() || !round.take(*at, chunk)? {
-                // It is none, or does not follow: the rest is asked for again.
+            if !matches!(round.take(*at, chunk), Ok(true)) {
+                // It is no chunk, or does not follow: the rest is asked for again.
                 round.missing = None;
                 break;
             }
@@ -516,11 +517,7 @@ impl StreamLog {
                     feeding.hole.get_or_insert(Hole {
                         from: round.next,
                         to,
-                        asked: 0,
-                        unable: 0,
-                        others: 0,
-                        begins: None,
-                        asks_at_ms: 0,
+                        ..Hole::default()
                     });
                 }
                 io.writing.succeeded(&self.name);
