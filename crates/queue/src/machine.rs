@@ -6,7 +6,8 @@ use model::chunk::Tracking;
 use model::{Block, ConsumerId, Incarnation, Index, Journaled, Machine, QueueSettings, Ranges, Seq};
 use std::sync::Arc;
 
-/// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says.
+/// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says. One that hands out no
+/// messages by their numbers shows none, as is assumed here.
 pub trait Inspect {
     /// What was lost since the start; it never falls.
     fn losses(&self) -> Losses;
@@ -15,18 +16,26 @@ pub trait Inspect {
     fn lost(&self) -> u64;
 
     /// Messages are handed out in another order than that of their numbers, which don't rise with each message either.
-    fn is_sorted(&self) -> bool;
+    fn is_sorted(&self) -> bool {
+        false
+    }
 
     /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's
     /// `head_message_timestamp`. `None` if it wrote nothing, or the message is not in memory.
-    fn head_timestamp(&self) -> Option<u64>;
+    fn head_timestamp(&self) -> Option<u64> {
+        None
+    }
 
     /// Which messages are there, in the order of delivery, from `from` on or from the head: `skip` are passed over, at
     /// most `count` shown.
-    fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance;
+    fn look(&self, _from: Option<Seq>, _skip: u64, _count: u64) -> Glance {
+        Glance::default()
+    }
 
     /// Where a look begins that shall end before message `before`, or at the end of the queue, and show `count` messages.
-    fn back(&self, before: Option<Seq>, count: u64) -> Option<Seq>;
+    fn back(&self, _before: Option<Seq>, _count: u64) -> Option<Seq> {
+        None
+    }
 
     /// The incarnations of nodes of which it knows what they have sent.
     fn senders(&self) -> Vec<Incarnation>;

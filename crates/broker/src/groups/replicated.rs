@@ -9,7 +9,8 @@ use queue::{Effect, HandOver, QueueMachine, Request};
 use std::sync::Arc;
 
 /// A machine as its replicated host, its journal and transfers of its contents know it. Every [`QueueMachine`] is one. A machine
-/// whose records bring no messages has no message store: it orders checkpoints when it is asked for them, and nothing else of it.
+/// whose records bring no messages has no message store, as is assumed here: it orders checkpoints when it is asked for them, and
+/// nothing else of it.
 pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send + Sized + 'static {
     /// With what it is made.
     type Settings: Clone + Send;
@@ -20,13 +21,15 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
     fn new(settings: Self::Settings) -> Self;
 
     /// See [`QueueMachine::replay`].
-    fn replay(&mut self);
+    fn replay(&mut self) {}
 
     /// See [`QueueMachine::brings`].
-    fn brings(record: &Self::Record) -> Option<(Seq, &Arc<Block>)>;
+    fn brings(_record: &Self::Record) -> Option<(Seq, &Arc<Block>)> {
+        None
+    }
 
     /// See [`QueueMachine::appended`].
-    fn appended(&mut self, first: Seq, at: LogPlace);
+    fn appended(&mut self, _first: Seq, _at: LogPlace) {}
 
     /// See [`QueueMachine::checkpoint`].
     fn checkpoint(&self, next: Index) -> (Self::Local, Option<LogPlace>);
@@ -41,16 +44,24 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
     fn apply_local(&mut self, record: Self::Local) -> Option<Index>;
 
     /// See [`QueueMachine::places`].
-    fn places(&self) -> Vec<Place>;
+    fn places(&self) -> Vec<Place> {
+        Vec::new()
+    }
 
     /// See [`QueueMachine::stored`].
-    fn stored(&self) -> Vec<Stored>;
+    fn stored(&self) -> Vec<Stored> {
+        Vec::new()
+    }
 
     /// See [`QueueMachine::find`].
-    fn find(&self, seqs: &Ranges, most: u64) -> Whereabouts;
+    fn find(&self, _seqs: &Ranges, _most: u64) -> Whereabouts {
+        Whereabouts::default()
+    }
 
     /// See [`QueueMachine::unreadable`].
-    fn unreadable(&self) -> Ranges;
+    fn unreadable(&self) -> Ranges {
+        Ranges::new()
+    }
 
     /// See [`QueueMachine::without_places`].
     fn without_places(record: Self::Local) -> Option<Self::Local>;

@@ -5,7 +5,7 @@ use super::host::{QueueHost, Turned};
 use super::{QueueJournal, QueueType};
 use crate::node::ends::Ends;
 use model::{Incarnation, QueueSettings, Seq, Timestamp};
-use queue::{Effect, Glance, HandOver, Inspect, Losses, OwnConsumer, Request, Status};
+use queue::{Effect, HandOver, Inspect, Losses, OwnConsumer, Request, Status};
 use storage::JournalId;
 
 /// See the module.
@@ -91,18 +91,6 @@ impl Inspect for Nothing {
 
     fn lost(&self) -> u64 {
         0
-    }
-
-    fn is_sorted(&self) -> bool {
-        false
-    }
-
-    fn head_timestamp(&self) -> Option<u64> {
-        None
-    }
-
-    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
-        Glance::default()
     }
 
     fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {

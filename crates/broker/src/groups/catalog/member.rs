@@ -3,10 +3,9 @@
 use crate::groups::Replicated;
 use catalog::shared::{Contents, Decided, Happened, Numbered, Shared};
 use cluster::NodeId;
-use model::{Block, Index, Journaled, Machine, Outcome, Ranges, Seq, Timestamp};
+use model::{Index, Journaled, Machine, Outcome, Ranges, Seq, Timestamp};
 use queue::HandOver;
-use queue::store::{self, LogPlace, Place, Stored, Whereabouts};
-use std::sync::Arc;
+use queue::store::{self, LogPlace};
 
 /// What is asked of the machine.
 #[derive(Debug)]
@@ -142,14 +141,6 @@ impl Replicated for CatalogMember {
         Self::default()
     }
 
-    fn replay(&mut self) {}
-
-    fn brings(_: &Decided) -> Option<(Seq, &Arc<Block>)> {
-        None
-    }
-
-    fn appended(&mut self, _: Seq, _: LogPlace) {}
-
     fn checkpoint(&self, next: Index) -> (Checkpoint, Option<LogPlace>) {
         let contents = self.0.contents();
         (Checkpoint { next, contents }, None)
@@ -167,22 +158,6 @@ impl Replicated for CatalogMember {
     fn apply_local(&mut self, checkpoint: Checkpoint) -> Option<Index> {
         self.0 = Shared::of(&checkpoint.contents);
         Some(checkpoint.next)
-    }
-
-    fn places(&self) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn stored(&self) -> Vec<Stored> {
-        Vec::new()
-    }
-
-    fn find(&self, _: &Ranges, _: u64) -> Whereabouts {
-        Whereabouts::default()
-    }
-
-    fn unreadable(&self) -> Ranges {
-        Ranges::new()
     }
 
     fn without_places(checkpoint: Checkpoint) -> Option<Checkpoint> {

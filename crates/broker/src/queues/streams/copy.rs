@@ -6,6 +6,7 @@ use super::far_groups::FarGroups;
 use super::log::StreamLog;
 use super::opening::{Handed, Open, Opening};
 use super::reads::Reads;
+use super::recovered::segment;
 use crate::groups::NodeId;
 use crate::node::Node;
 use crate::node::ends::Ends;
@@ -13,8 +14,8 @@ use crate::queues::Queue;
 use crate::queues::host::{QueueHost, Turned};
 use model::{ConsumerId, Incarnation, Index, QueueSettings, Seq, Timestamp};
 use queue::stream::segments::Segments;
-use queue::stream::{GroupWord, ReadRequest, Segment, StreamRequest, StreamSettings, Update};
-use queue::{DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
+use queue::stream::{GroupWord, ReadRequest, StreamRequest, StreamSettings, Update};
+use queue::{DropReason, Effect, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::sync::{Arc, OnceLock, Weak};
 use storage::JournalId;
 
@@ -97,12 +98,7 @@ impl CopyHost {
         match result {
             Ok((Handed(handed), log)) => {
                 self.handed = handed;
-                tracing::warn!(area = "storage", "{} could be opened", log.name);
-                if let Some(queue) = self.queue() {
-                    log.belongs_to(&queue);
-                    queue.is_opened(log.clone());
-                }
-                self.reads.log = Some(log);
+                self.reads.opened(log, self.queue());
                 self.segments = 0;
                 self.begin();
             }
@@ -261,13 +257,7 @@ impl CopyHost {
         let Some((newest, closed)) = files.split_last() else {
             return;
         };
-        let closed = closed.iter().map(|it| Segment {
-            first: it.first,
-            next: it.next,
-            bytes: it.bytes,
-            last: Timestamp(it.last_ms),
-        });
-        let mut segments = Segments::of(closed, newest.first);
+        let mut segments = Segments::of(closed.iter().map(segment), newest.first);
         segments.grow(newest.next, newest.bytes, Timestamp(newest.last_ms));
         let pinned = self.reads.readers.lowest();
         if segments.drop_old(&self.settings, self.now, pinned) {
@@ -411,22 +401,6 @@ impl Inspect for CopyHost {
 
     fn lost(&self) -> u64 {
         self.reads.log.as_ref().map_or(0, |log| log.lost())
-    }
-
-    fn is_sorted(&self) -> bool {
-        false
-    }
-
-    fn head_timestamp(&self) -> Option<u64> {
-        None
-    }
-
-    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
-        Glance::default()
-    }
-
-    fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {
-        None
     }
 
     fn senders(&self) -> Vec<Incarnation> {

@@ -13,7 +13,7 @@ use crate::queues::host::{QueueHost, Turned};
 use model::chunk::Tracking;
 use model::{Incarnation, Machine, QueueSettings, Seq, Timestamp};
 use queue::stream::{Effect as Order, Request as Ask, Stream, StreamRequest};
-use queue::{Answer, DropReason, Effect, Glance, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
+use queue::{Answer, DropReason, Effect, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::JournalId;
@@ -81,12 +81,7 @@ impl StreamHost {
                 // As at any start: what the machine was made of is safe.
                 self.reads.commit(machine.status().next_offset);
                 (self.deciding.machine, self.made) = (machine, 0);
-                tracing::warn!(area = "storage", "{} could be opened", log.name);
-                if let Some(queue) = opening.queue() {
-                    log.belongs_to(&queue);
-                    queue.is_opened(log.clone());
-                }
-                self.reads.log = Some(log);
+                self.reads.opened(log, opening.queue());
                 let settings = opening.settings;
                 self.ask(Ask::Configure { settings });
             }
@@ -389,26 +384,6 @@ impl Inspect for StreamHost {
 
     fn lost(&self) -> u64 {
         self.reads.log.as_ref().map_or(0, |log| log.lost())
-    }
-
-    fn is_sorted(&self) -> bool {
-        false
-    }
-
-    fn head_timestamp(&self) -> Option<u64> {
-        None
-    }
-
-    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
-        Glance {
-            spans: Vec::new(),
-            next: None,
-            skipped: 0,
-        }
-    }
-
-    fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {
-        None
     }
 
     fn senders(&self) -> Vec<Incarnation> {

@@ -11,10 +11,10 @@ use crate::queues::{Follower, OfQueue, Queue};
 use bytes::Bytes;
 use cluster::{Committed, Mark};
 use model::chunk::Tracking;
-use model::{Block, Incarnation, Index, Journaled, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
-use queue::store::{self, LogPlace, Place, Stored, Whereabouts};
+use model::{Incarnation, Index, Journaled, Machine, Outcome, QueueSettings, Ranges, Seq, Timestamp};
+use queue::store::{self, LogPlace};
 use queue::stream::{Contents, FilesHere, Record, Request as Ask, Stream, StreamRequest};
-use queue::{Answer, Glance, HandOver, Inspect, Losses, Request};
+use queue::{Answer, HandOver, Inspect, Losses, Request};
 use std::sync::Arc;
 
 /// What the machine orders.
@@ -210,14 +210,6 @@ impl Replicated for StreamMember {
         }
     }
 
-    fn replay(&mut self) {}
-
-    fn brings(_: &Record) -> Option<(Seq, &Arc<Block>)> {
-        None
-    }
-
-    fn appended(&mut self, _: Seq, _: LogPlace) {}
-
     fn checkpoint(&self, next: Index) -> (Checkpoint, Option<LogPlace>) {
         let checkpoint = Checkpoint {
             next,
@@ -246,22 +238,6 @@ impl Replicated for StreamMember {
         machine.handle(Timestamp(0), files, &mut self.deciding.outcome);
         self.applied = next.saturating_sub(1);
         Some(next)
-    }
-
-    fn places(&self) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn stored(&self) -> Vec<Stored> {
-        Vec::new()
-    }
-
-    fn find(&self, _: &Ranges, _: u64) -> Whereabouts {
-        Whereabouts::default()
-    }
-
-    fn unreadable(&self) -> Ranges {
-        Ranges::new()
     }
 
     /// What the files lack that go with these contents is fetched from other nodes' files, not from this one's log.
@@ -378,22 +354,6 @@ impl Inspect for StreamMember {
 
     fn lost(&self) -> u64 {
         0
-    }
-
-    fn is_sorted(&self) -> bool {
-        false
-    }
-
-    fn head_timestamp(&self) -> Option<u64> {
-        None
-    }
-
-    fn look(&self, _: Option<Seq>, _: u64, _: u64) -> Glance {
-        Glance::default()
-    }
-
-    fn back(&self, _: Option<Seq>, _: u64) -> Option<Seq> {
-        None
     }
 
     fn senders(&self) -> Vec<Incarnation> {

@@ -3,6 +3,7 @@
 use super::log::StreamLog;
 use super::readers::Readers;
 use crate::node::ends::{Ends, Outlet, Reply};
+use crate::queues::Queue;
 use model::ConsumerId;
 use model::chunk::Matcher;
 use queue::stream::{Start, StreamRequest};
@@ -28,6 +29,16 @@ impl Reads {
             readers: Readers::new(committed),
             effects: Vec::new(),
         }
+    }
+
+    /// The files of this queue, which could not be opened, are open now.
+    pub fn opened(&mut self, log: Arc<StreamLog>, queue: Option<Arc<Queue>>) {
+        tracing::warn!(area = "storage", "{} could be opened", log.name);
+        if let Some(queue) = queue {
+            log.belongs_to(&queue);
+            queue.is_opened(log.clone());
+        }
+        self.log = Some(log);
     }
 
     /// Answers, if somebody waits for that.

@@ -5,7 +5,7 @@ use super::log::StreamLog;
 use crate::node::ends::Ends;
 use model::{Index, Machine, Outcome, Timestamp};
 use queue::stream::{Record, Segment, Stream, StreamSettings};
-use storage::StorageError;
+use storage::{StorageError, StreamSegment};
 
 /// Makes the machine.
 ///
@@ -18,13 +18,7 @@ pub fn machine(log: &StreamLog, settings: StreamSettings) -> Result<Stream<Ends>
     let Some((newest, closed)) = segments.split_last() else {
         return Ok(Stream::new(settings));
     };
-    let closed = closed.iter().map(|it| Segment {
-        first: it.first,
-        next: it.next,
-        bytes: it.bytes,
-        last: Timestamp(it.last_ms),
-    });
-    let mut machine = Stream::of_segments(settings, closed, newest.first);
+    let mut machine = Stream::of_segments(settings, closed.iter().map(segment), newest.first);
     let mut outcome = Outcome::default();
     tell_found(log);
     let files = log.files();
@@ -58,6 +52,16 @@ pub fn last_index(log: &StreamLog) -> Result<Index, StorageError> {
     let damaged = log.files().walk_newest(|head, _| last = head.index)?;
     damaged.iter().for_each(|it| log.is_damaged(it));
     Ok(last)
+}
+
+/// A file as the segment that it is.
+pub fn segment(file: &StreamSegment) -> Segment {
+    Segment {
+        first: file.first,
+        next: file.next,
+        bytes: file.bytes,
+        last: Timestamp(file.last_ms),
+    }
 }
 
 /// What opening the files has found.
