@@ -7,6 +7,10 @@ pub struct Settings {
     pub suspect_after: u32,
     /// The least time in which a group that is awake misses its leader; also how long a leader holds out without a majority.
     pub election: u32,
+    /// So many groups ask for votes at once when their leader's node is lost.
+    pub elections_at_once: usize,
+    /// If there are more, they do so within so many ticks.
+    pub elections_spread: u32,
     /// How often the leader of a group that is awake says that it leads.
     pub heartbeat: u32,
     /// A log that has not synced for so long hands over what its node leads.
@@ -42,6 +46,8 @@ impl Default for Settings {
         Self {
             suspect_after: 4,
             election: 10,
+            elections_at_once: 500,
+            elections_spread: 4,
             heartbeat: 2,
             hang_after: 10,
             cut_after: 8,

@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 /// A member that serves nobody asks for votes once nobody has led for so many times as long as others wait.
 const ABSTAINS_FOR: usize = 8;
 
+/// In so many ticks after its leader's node was lost a member asks for votes each time.
+const EARLY: u32 = 4;
+
 /// How often a member asks whether it is one before it sleeps.
 const ASKS: u32 = 8;
 
@@ -192,13 +195,11 @@ impl Group {
         &mut self,
         settings: &Settings,
         reachable: &dyn Fn(NodeId) -> bool,
-        (yields, drained): (bool, &BTreeSet<NodeId>),
+        yields: (bool, &BTreeSet<NodeId>),
         out: &mut Out,
     ) {
-        let votes = self.raw.raft.promotable() && !self.removed;
-        let chance = self
-            .membership()
-            .has_majority(|m| m == self.me || reachable(m.node));
+        let votes = self.has_a_vote();
+        let chance = self.has_a_chance(reachable);
         self.raw.raft.election_elapsed += 1;
         let heard = self.raw.raft.election_elapsed < settings.election as usize;
         if !votes || !chance {
@@ -224,16 +225,16 @@ impl Group {
         if heard && self.leader().is_some() {
             self.campaign_in = None;
         }
-        let others = yields
-            && self
-                .membership()
-                .has_majority(|m| m != self.me && reachable(m.node));
-        // Whoever serves nobody or is in maintenance waits until the others have asked in vain.
-        let others = others
-            || (self.abstains || self.is_spared(reachable, drained))
-                && self.raw.raft.election_elapsed < ABSTAINS_FOR * settings.election as usize;
         match self.campaign_in {
-            Some(0) if others => self.campaign_in = Some(settings.election),
+            Some(0) if self.leaves_it_to_others(settings, reachable, yields) => {
+                self.campaign_in = Some(settings.election)
+            }
+            // Others have answered that they would vote, and are asked to.
+            Some(0) if self.early > 0 && self.raw.raft.state == StateRole::Candidate => {
+                self.early = 0;
+                self.campaign_in = Some(settings.election / 2 + self.pause(settings));
+            }
+            Some(0) if self.early > 0 => self.campaign_early(self.early - 1, settings),
             Some(0) => self.campaign(settings),
             Some(ticks) => self.campaign_in = Some(ticks - 1),
             None if self.raw.raft.election_elapsed >= settings.election as usize => {
@@ -241,6 +242,30 @@ impl Group {
             }
             None => {}
         }
+    }
+
+    fn has_a_vote(&self) -> bool {
+        self.raw.raft.promotable() && !self.removed
+    }
+
+    /// Whether a majority can be reached.
+    fn has_a_chance(&self, reachable: &dyn Fn(NodeId) -> bool) -> bool {
+        self.membership()
+            .has_majority(|m| m == self.me || reachable(m.node))
+    }
+
+    /// Whether it does not ask for votes, since others can lead: its node should not, serves nobody, or is in maintenance.
+    fn leaves_it_to_others(
+        &self,
+        settings: &Settings,
+        reachable: &dyn Fn(NodeId) -> bool,
+        (yields, drained): (bool, &BTreeSet<NodeId>),
+    ) -> bool {
+        let others = |m: MemberId| m != self.me && reachable(m.node);
+        // Whoever serves nobody or is in maintenance waits until the others have asked in vain.
+        yields && self.membership().has_majority(others)
+            || (self.abstains || self.is_spared(reachable, drained))
+                && self.raw.raft.election_elapsed < ABSTAINS_FOR * settings.election as usize
     }
 
     /// Its node is in maintenance, and another voter's is not.
@@ -325,9 +350,20 @@ impl Group {
             return;
         }
         self.attempts += 1;
+        self.early = 0;
         let _ = self.raw.campaign();
         // In vain unless a leader is known before: then it is asked for again.
         self.campaign_in = Some(settings.election / 2 + self.pause(settings));
+    }
+
+    /// Asks at once. Whoever has not noticed yet that the leader is lost does not answer: then it asks again in each of the next ticks.
+    fn campaign_early(&mut self, ticks: u32, settings: &Settings) {
+        self.attempts = 0;
+        self.campaign(settings);
+        self.early = ticks;
+        if ticks > 0 {
+            self.campaign_in = Some(0);
+        }
     }
 
     /// The peer is heard of anew: what was offered to it before may never have reached it. Whether anything was.
@@ -341,8 +377,16 @@ impl Group {
         !lost.is_empty()
     }
 
-    /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote.
-    pub fn suspect(&mut self, node: NodeId, reachable: &dyn Fn(NodeId) -> bool) {
+    /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote. For what is given see
+    /// [`tick`](Self::tick); votes are asked for in `late` ticks, or at once.
+    pub fn suspect(
+        &mut self,
+        node: NodeId,
+        settings: &Settings,
+        reachable: &dyn Fn(NodeId) -> bool,
+        yields: (bool, &BTreeSet<NodeId>),
+        late: u32,
+    ) {
         for member in self
             .membership()
             .members()
@@ -352,24 +396,29 @@ impl Group {
             self.raw.report_unreachable(member.number());
         }
         if self.leads() {
-            if !self
-                .membership()
-                .has_majority(|m| m == self.me || reachable(m.node))
-            {
+            if !self.has_a_chance(reachable) {
                 self.wake();
             }
             return;
         }
         if self.leader().is_some_and(|leader| leader.node == node) {
-            self.lose_leader(reachable);
+            self.look_for_leader(reachable, late);
+            let may = self.has_a_vote() && self.has_a_chance(reachable);
+            let now = self.campaign_in == Some(0);
+            if now && may && !self.leaves_it_to_others(settings, reachable, yields) {
+                self.campaign_early(EARLY, settings);
+            }
         }
     }
 
-    /// There is no leader: one of the voters that are left asks at once, the others only if that comes to nothing.
+    /// There is no leader: one of the voters that are left asks soon, the others only if that comes to nothing.
     pub fn lose_leader(&mut self, reachable: &dyn Fn(NodeId) -> bool) {
-        if self.leads() {
-            return;
+        if !self.leads() {
+            self.look_for_leader(reachable, self.late());
         }
+    }
+
+    fn look_for_leader(&mut self, reachable: &dyn Fn(NodeId) -> bool, late: u32) {
         let term = self.term();
         self.raw.raft.become_follower(term, 0);
         self.wake();
@@ -382,7 +431,7 @@ impl Group {
         let first = self.spread(0) as usize % voters.len();
         let rank = (at + voters.len() - first) % voters.len();
         self.attempts = 0;
-        self.campaign_in = Some(rank as u32 * 5 + self.late());
+        self.campaign_in = Some(rank as u32 * 5 + late);
     }
 
     pub fn digest(&self) -> Digest {

@@ -558,6 +558,32 @@ fn survivors_of_a_suspected_leader_vote_at_once_though_its_lease_has_not_run_out
 }
 
 #[test]
+fn a_leader_whose_links_break_is_followed_by_another_before_the_next_tick() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.nodes.remove(&1);
+    trial.node(2).suspect(NodeId(1));
+    trial.node(3).suspect(NodeId(1));
+    trial.settle();
+    assert!(trial.leader().is_some());
+}
+
+#[test]
+fn who_has_not_noticed_that_the_leader_is_lost_is_asked_again_in_the_next_ticks() {
+    for first in [2, 3] {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.nodes.remove(&1);
+        trial.node(first).suspect(NodeId(1));
+        trial.settle();
+        assert_eq!(trial.leader(), None);
+        trial.node(5 - first).suspect(NodeId(1));
+        trial.settle();
+        trial.ticks_until(2, |t| t.leader().is_some());
+    }
+}
+
+#[test]
 fn voters_that_have_asked_in_vain_for_long_ask_again_once_they_hear_each_other() {
     let mut trial = Trial::new(3, 3);
     trial.led_by(1);

@@ -86,6 +86,8 @@ pub(crate) struct Group {
     /// Ticks until it asks for votes, if it decided to.
     campaign_in: Option<u32>,
     attempts: u32,
+    /// Its leader's node was just lost: it asks for votes in so many ticks, and not seldom as later.
+    early: u32,
     /// The group is new and this member is to lead it first.
     begins: bool,
     /// Ticks in which nothing had to be done.
@@ -151,6 +153,7 @@ impl Group {
             awake: false,
             campaign_in: None,
             attempts: 0,
+            early: 0,
             begins: false,
             quiet: 0,
             reported: (0, 0),
@@ -167,6 +170,13 @@ impl Group {
     /// See [`Groups::tell_commits_later`](crate::Groups::tell_commits_later).
     pub fn tell_commits_later(&mut self) {
         self.raw.skip_bcast_commit(true);
+    }
+
+    /// See [`Groups::tell_commits`](crate::Groups::tell_commits).
+    pub fn tell_commits(&mut self) {
+        if self.leads() {
+            self.raw.raft.bcast_append();
+        }
     }
 
     pub fn leads(&self) -> bool {

@@ -263,6 +263,11 @@ impl Groups {
         }
     }
 
+    /// If this node leads the group, its followers hear at once what is committed. Nothing else is on its way to tell it.
+    pub fn tell_commits(&mut self, group: GroupId) {
+        let _ = self.with(group, |group, _, _| group.tell_commits());
+    }
+
     /// The contents at `index` are durable, as a checkpoint that other members can be sent; the log is needed behind `keep` only.
     pub fn checkpointed(&mut self, group: GroupId, index: u64, keep: u64) {
         if let Some(group) = self.slots.get_mut(group) {

@@ -260,9 +260,18 @@ impl Groups {
         }
         self.out.events.push(Event::Suspected(node));
         let reachable = self.peers.reachable();
+        let is_led_there = |group: &crate::group::Group| group.leader().is_some_and(|it| it.node == node);
+        let led_there = self.slots.groups().filter(|group| is_led_there(group)).count();
+        // Ten thousand groups don't ask at once.
+        let a_tick = led_there.div_ceil(self.settings.elections_spread as usize);
+        let a_tick = a_tick.max(self.settings.elections_at_once);
+        let (yields, drained) = (self.yields(), &self.drained);
+        let mut before = 0;
         for slot in 0..self.slots.len() {
             if let Some(group) = self.slots.at_mut(slot) {
-                group.suspect(node, &reachable);
+                let late = (before / a_tick) as u32;
+                before += usize::from(is_led_there(group));
+                group.suspect(node, &self.settings, &reachable, (yields, drained), late);
                 self.slots.touch_if_awake(slot);
             }
         }
