@@ -116,6 +116,11 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
+    /// See [`ReplicatedJournal::is_settled`].
+    pub fn is_settled(&self) -> bool {
+        matches!(&self.state, State::Turned(host) if host.journal.is_settled())
+    }
+
     /// See [`ReplicatedJournal::commit_latency_us`]; 0 of a member that follows.
     pub fn commit_latency_us(&self) -> u64 {
         match &self.state {

@@ -376,17 +376,22 @@ impl<M: Replicated> Hosted<M> {
             };
             self.mail.store(false, Ordering::SeqCst);
             let news = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut tells_commits = false;
             for news in &news {
-                if let News::Committed(entry) = news
-                    && let Some(effect) = M::committed_here(entry)
-                {
-                    (self.act)(effect);
+                if let News::Committed(entry) = news {
+                    tells_commits = M::is_read_anywhere();
+                    if let Some(effect) = M::committed_here(entry) {
+                        (self.act)(effect);
+                    }
                 }
             }
             host.hear(news);
             let generation = host.generation();
             host.take(&mut |effect| self.carry_out(generation, effect));
             let (orders, generation) = (self.end_turn(&mut host), host.generation());
+            if tells_commits && host.is_settled() {
+                self.groups.tell_commits(self.group);
+            }
             self.replay(&host);
             self.free(host);
             self.transfer(generation, orders);

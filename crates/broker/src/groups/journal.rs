@@ -160,8 +160,15 @@ impl<M: Replicated> ReplicatedJournal<M> {
 
     /// Whether this node's member is the only one, and everything that it has decided is committed.
     pub fn is_settled_alone(&self) -> bool {
-        let settled = |lead: &Lead<M::Local>| lead.committed == lead.proposed && lead.early.is_none();
-        self.lead.as_ref().is_some_and(settled) && self.members().members().count() == 1
+        let no_early = |lead: &Lead<M::Local>| lead.early.is_none();
+        let settled = self.is_settled() && self.lead.as_ref().is_some_and(no_early);
+        settled && self.members().members().count() == 1
+    }
+
+    /// Whether its machine decides, and everything that it has decided is committed.
+    pub fn is_settled(&self) -> bool {
+        let settled = |lead: &Lead<M::Local>| lead.committed == lead.proposed;
+        self.lead.as_ref().is_some_and(settled)
     }
 
     /// Whether a checkpoint is written of which the group has not heard yet.

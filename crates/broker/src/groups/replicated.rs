@@ -97,6 +97,11 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
         None
     }
 
+    /// Whether also nodes that follow serve what is committed, so that they have to hear of it soon.
+    fn is_read_anywhere() -> bool {
+        false
+    }
+
     /// Whether a request is about what this node has for itself: then also a machine that follows takes it.
     fn is_of_this_node(request: &Self::Request) -> bool {
         Self::of_store(request).is_some()

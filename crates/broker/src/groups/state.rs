@@ -25,6 +25,7 @@ pub enum Mail {
     Reclaim(Vec<GroupId>, Position),
     LeadElsewhere(GroupId),
     Abstain(GroupId),
+    TellCommits(GroupId),
 }
 impl Mail {
     /// Whether it says how far the durable contents go of this group's member here.
@@ -76,6 +77,7 @@ impl State {
             Mail::Read(group, from, None) => self.unreadable(group, from, concerned),
             Mail::LeadElsewhere(group) => drop(groups.hand_over_group(group)),
             Mail::Abstain(group) => groups.abstain(group),
+            Mail::TellCommits(group) => groups.tell_commits(group),
             Mail::Installed(group, index) => {
                 if !groups.installed(group, index) {
                     tracing::debug!(

@@ -289,6 +289,10 @@ impl Replicated for StreamMember {
         })
     }
 
+    fn is_read_anywhere() -> bool {
+        true
+    }
+
     fn is_of_this_node(request: &Request<Ends>) -> bool {
         match request {
             Request::Store(_) => true,
