@@ -78,6 +78,17 @@ def everything(cluster, stream, through=0, nodes=NODES):
     return [body for _, body in found[0] if not body.startswith(END)]
 
 
+def read_again(cluster, stream, node):
+    """All that is there, once this node has it: until then it may send readers elsewhere."""
+    last = mark(cluster, stream, node)
+
+    def there():
+        with contextlib.suppress(Cancelled, pika.exceptions.ChannelClosedByBroker):
+            return read(cluster, stream, node, last=last)
+
+    return until(there, wanted=lambda it: it and it[0][0] == 0, patience=PATIENCE_SECONDS, what="it has not all again")
+
+
 def others(*nodes):
     return [node for node in NODES if node not in nodes]
 
@@ -612,21 +623,28 @@ def test_a_node_that_has_lost_the_files_of_a_stream_fetches_what_the_log_has_let
     cluster.nodes[lost].kill()
     shutil.rmtree(where[lost])
     come_back(cluster)
-    last = mark(cluster, name, lost)
-
-    def there():
-        """Until it has all again it may send readers elsewhere."""
-        with contextlib.suppress(Cancelled, pika.exceptions.ChannelClosedByBroker):
-            return read(cluster, name, lost, last=last)
-
-    got = until(there, wanted=lambda it: it and it[0][0] == 0, patience=PATIENCE_SECONDS, what="it has not all again")
-    assert got[:81] == list(enumerate([b"first", *sent]))
+    assert read_again(cluster, name, lost)[:81] == list(enumerate([b"first", *sent]))
     # Retention takes segments as wholes: all nodes have the same ones.
     leads = leader(cluster, name, lost)
     assert segments(where[lost]) == segments(where[leads])
 
 
-@pytest.mark.not_yet("replicas of streams are added later")
+def test_a_copy_that_is_taken_away_and_given_back_at_once_is_whole_before_it_votes(cluster, name):
+    declare(cluster, name)
+    sent = large(0, 30)
+    publish(cluster, name, sent)
+    moved = others(leader(cluster, name))[0]
+    for _ in range(3):
+        for does in ["delete_replica", "add_replica"]:
+            told = command(cluster, moved, does, name, name_of(moved))
+            assert told.returncode == 0, told.stderr
+        until(lambda: sorted(row(cluster, name, moved)["online"]), wanted=lambda it: it == [name_of(node) for node in NODES], patience=PATIENCE_SECONDS)
+        assert [body for _, body in read_again(cluster, name, moved) if not body.startswith(END)] == sent
+    cluster.nodes[moved].kill()
+    come_back(cluster)
+    assert everything(cluster, name, moved) == sent
+
+
 def test_a_node_that_lost_its_disk_joins_anew_and_is_given_a_copy(cluster, name):
     declare(cluster, name, stream_max_segment_size_bytes=500_000)
     publish(cluster, name, large(0, 60))

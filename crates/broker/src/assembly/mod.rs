@@ -21,6 +21,7 @@ use crate::recovery;
 use crate::topology::Told;
 use model::QueueId;
 use queue::stream::GroupWord;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, Weak};
 use storage::{JournalId, Position};
 
@@ -47,11 +48,10 @@ impl QueueEvents for Follower {
         }
     }
 
-    fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> usize {
+    fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> BTreeSet<NodeId> {
         let broker = self.broker.get().and_then(Weak::upgrade);
-        broker.map_or(0, |broker| {
-            broker.topology().ask_for_chunks(stream.id, from, asked)
-        })
+        let ask = |broker: Arc<Broker>| broker.topology().ask_for_chunks(stream.id, from, asked);
+        broker.map(ask).unwrap_or_default()
     }
 
     fn say_of_group(&self, stream: QueueId, node: NodeId, said: GroupWord) {

@@ -275,7 +275,7 @@ impl<M: Replicated> ReplicatedJournal<M> {
             return;
         }
         lead.record_committed();
-        machine.record_committed();
+        machine.record_committed(entry.at.index);
         if let Some((_, since)) = lead.timed.take_if(|(record, _)| *record <= lead.committed) {
             lead.latency_us = self.own.groups().node().micros().saturating_sub(since);
         }

@@ -107,8 +107,8 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
         Self::of_store(request).is_some()
     }
 
-    /// One of the records that it has decided is committed.
-    fn record_committed(&mut self) {}
+    /// The record that it has decided first of those that were not, is committed, as the entry of this index.
+    fn record_committed(&mut self, _index: Index) {}
 
     /// What it is to be asked at the end of a turn in which it decides.
     fn ends_turn(&self) -> Option<Self::Request> {

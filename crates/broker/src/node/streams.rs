@@ -3,11 +3,11 @@
 
 use crate::worker::Worker;
 use model::QueueId;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use storage::{FileSystem, StorageError, StreamFiles, World, move_files, remove_files};
 
 /// Threads that write and sync. A stream's sync takes as long as its disk likes, and others need not wait for it.
@@ -42,6 +42,8 @@ pub struct StreamFolder {
     readers: [Worker<Job>; READERS],
     /// Streams whose files are open for writing, the one that was written to last at the end.
     open: Mutex<VecDeque<Weak<dyn Written>>>,
+    /// How often the files of a stream are to be removed that are there.
+    removing: Mutex<BTreeMap<QueueId, usize>>,
     /// What is kept of all streams for their readers, in bytes.
     kept: AtomicUsize,
     /// All streams that there were at the start are open: others are new.
@@ -58,6 +60,7 @@ impl StreamFolder {
             writers: Default::default(),
             readers: Default::default(),
             open: Mutex::default(),
+            removing: Mutex::default(),
             kept: AtomicUsize::new(0),
             is_swept: AtomicBool::new(false),
         }
@@ -66,6 +69,11 @@ impl StreamFolder {
     /// The folder of a stream, which bears its number: that is never given to another one.
     fn dir_of(&self, stream: QueueId) -> PathBuf {
         self.dir.join(stream.0.to_string())
+    }
+
+    /// Where files of a stream are put that are damaged.
+    fn aside_of(&self, stream: QueueId) -> PathBuf {
+        self.dir.join(format!("{}.damaged", stream.0))
     }
 
     /// The numbers of streams that have a folder.
@@ -86,12 +94,7 @@ impl StreamFolder {
     /// # Errors
     /// They can't be read, the system gives no thread, or the stream is new and there are files of its number.
     pub fn open(&self, stream: QueueId, is_new: bool) -> Result<StreamFiles, StorageError> {
-        for (at, writer) in self.writers.iter().enumerate() {
-            self.begin(writer, &format!("stream-writer-{at}"))?;
-        }
-        for (at, reader) in self.readers.iter().enumerate() {
-            self.begin(reader, &format!("stream-reader-{at}"))?;
-        }
+        self.begin_threads()?;
         let dir = self.dir_of(stream);
         if is_new && self.fs.list(&dir).is_ok_and(|names| !names.is_empty()) {
             return Err(StorageError::Refused {
@@ -102,6 +105,16 @@ impl StreamFolder {
             });
         }
         StreamFiles::open(self.fs.clone(), &dir, stream.0)
+    }
+
+    fn begin_threads(&self) -> Result<(), StorageError> {
+        for (at, writer) in self.writers.iter().enumerate() {
+            self.begin(writer, &format!("stream-writer-{at}"))?;
+        }
+        for (at, reader) in self.readers.iter().enumerate() {
+            self.begin(reader, &format!("stream-reader-{at}"))?;
+        }
+        Ok(())
     }
 
     fn begin(&self, worker: &Worker<Job>, name: &str) -> Result<(), StorageError> {
@@ -126,6 +139,62 @@ impl StreamFolder {
     /// Has something read.
     pub fn read(&self, stream: QueueId, job: impl FnOnce() + Send + 'static) {
         self.readers[stream.0 as usize % READERS].send(Box::new(job));
+    }
+
+    /// Has the files of a stream removed by its writing thread, after everything else that was sent for it. Until that is done, the
+    /// files of another copy of it are opened by that thread only.
+    pub fn remove(&self, stream: QueueId, job: impl FnOnce() + Send + 'static) {
+        *self.removing().entry(stream).or_default() += 1;
+        // Without a thread it is done by the next start.
+        let _ = self.begin_threads();
+        self.write(stream, job);
+    }
+
+    /// They are removed. What was put aside of it goes as well.
+    pub fn is_removed(&self, stream: QueueId) {
+        let _ = self.remove_if_there(&self.aside_of(stream));
+        let mut removing = self.removing();
+        if let Some(times) = removing.get_mut(&stream) {
+            *times -= 1;
+            if *times == 0 {
+                removing.remove(&stream);
+            }
+        }
+    }
+
+    /// Whether files of this stream are still to be removed.
+    pub fn is_removing(&self, stream: QueueId) -> bool {
+        self.removing().contains_key(&stream)
+    }
+
+    fn removing(&self) -> MutexGuard<'_, BTreeMap<QueueId, usize>> {
+        self.removing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the files of a stream that are not open.
+    ///
+    /// # Errors
+    /// One cannot be removed.
+    pub fn remove_closed(&self, stream: QueueId) -> Result<(), StorageError> {
+        self.remove_if_there(&self.dir_of(stream))
+    }
+
+    fn remove_if_there(&self, dir: &Path) -> Result<(), StorageError> {
+        match self.fs.list(dir) {
+            Ok(_) => remove_files(self.fs.as_ref(), dir),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Puts the files of a stream aside, which are not open, in place of those that were put there before. Returns where they are.
+    ///
+    /// # Errors
+    /// One cannot be moved.
+    pub fn set_aside(&self, stream: QueueId) -> Result<PathBuf, StorageError> {
+        let aside = self.aside_of(stream);
+        self.remove_if_there(&aside)?;
+        move_files(self.fs.as_ref(), &self.dir_of(stream), &aside)?;
+        Ok(aside)
     }
 
     /// A stream was written to, by its writing thread: its files stay open, and those of another one are closed, perhaps.
@@ -204,5 +273,44 @@ impl StreamFolder {
         }
         self.writers.iter().for_each(Worker::stop);
         self.readers.iter().for_each(Worker::stop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use storage::{StreamEntry, System};
+
+    const STREAM: QueueId = QueueId(7);
+
+    #[test]
+    fn what_is_damaged_is_put_aside_and_goes_with_its_stream() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = StreamFolder::new(System::real(), dir.path().join("streams"));
+        let names = || folder.fs.list(&dir.path().join("streams")).unwrap();
+        for body in [b"one", b"two"] {
+            let files = folder.open(STREAM, false).unwrap();
+            assert_eq!(files.segment_count(), 0, "it begins anew");
+            let entry = StreamEntry {
+                first: 0,
+                count: 1,
+                tracks: false,
+                time_ms: 1,
+                term: 1,
+                index: 1,
+                starts_file: false,
+                bytes: body,
+                checksum: 0,
+            };
+            files.append(&[entry]).unwrap();
+            files.sync().unwrap();
+            let aside = folder.set_aside(STREAM).unwrap();
+            assert_eq!(names(), ["7.damaged"]);
+            assert_eq!(folder.fs.list(&aside).unwrap().len(), 2, "chunks and an index");
+        }
+        assert!(folder.numbers().is_empty());
+        folder.remove_closed(STREAM).unwrap();
+        folder.is_removed(STREAM);
+        assert!(names().is_empty());
     }
 }

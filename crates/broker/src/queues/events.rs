@@ -7,6 +7,7 @@ use model::QueueId;
 use queue::DropReason;
 use queue::store::Piece;
 use queue::stream::GroupWord;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Messages that leave a queue together.
@@ -46,9 +47,9 @@ pub trait QueueEvents: Send + Sync {
     fn reached(&self) {}
 
     /// This node's copy of a stream lacks chunks from this offset on: another node that has one is asked for them, and with each
-    /// number of `asked` another one. Returns how many there are. It must not wait.
-    fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> usize {
-        0
+    /// number of `asked` another one. Returns who has one, reached or not. It must not wait.
+    fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> BTreeSet<NodeId> {
+        BTreeSet::new()
     }
 
     /// Another node hears this of a reader that is in a group of the stream. It must not wait.

@@ -39,7 +39,7 @@ pub trait QueueHost: Send {
     fn belongs_to(&self, _: &Arc<Queue>) {}
 
     /// A member of a group turns the queue from now on, and this is what is beside it.
-    fn follows(&self) {}
+    fn follows(&mut self) {}
 
     /// What it shares with its readers, if it is a stream whose files could be opened.
     fn stream_log(&self) -> Option<&Arc<StreamLog>> {

@@ -8,7 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::streams::{StreamFigures, StreamLog, is_of_copy};
+use super::streams::{StreamFigures, StreamLog, is_of_copy, remove_closed};
 use super::{Heir, JournalOf, Paging, QueueEvents, QueueHost, QueueType, Replica};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
@@ -541,6 +541,8 @@ impl Queue {
     pub(crate) fn forget_files(&self) {
         if let Some(log) = self.stream_log() {
             log.remove();
+        } else if self.is_copy_of_stream() {
+            remove_closed(&self.node, self.id);
         }
     }
 

@@ -5,7 +5,8 @@ use crate::clients::pressure::Pressure;
 use crate::node::ends::Ends;
 use crate::queues::Queue;
 use catalog::NodeId;
-use model::{ConsumerId, Incarnation, Message, QueueId, QueueSettings};
+use cluster::MemberId;
+use model::{ConsumerId, Incarnation, Index, Message, QueueId, QueueSettings};
 use queue::stream::GroupWord;
 use queue::{NodeConsumer, OwnConsumer};
 use std::fmt::Debug;
@@ -104,6 +105,9 @@ pub trait Peers: Debug + Send + Sync {
 
     /// This node's copy of a stream lacks chunks from this offset on: asks another node that has one. It may be lost.
     fn ask_for_chunks(&self, _node: NodeId, _stream: QueueId, _from: u64) {}
+
+    /// Asks the node of a member whether its copy of a stream has all chunks up to this entry. It may be lost, as the answer.
+    fn ask_has_all(&self, _member: MemberId, _stream: QueueId, _upto: Index) {}
 
     /// A node hears this of a reader that is in a group of a stream. It is lost with the link alone.
     fn say_of_group(&self, _node: NodeId, _stream: QueueId, _said: GroupWord) {}

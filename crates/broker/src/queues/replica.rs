@@ -2,7 +2,7 @@
 //! node's own. Whoever leads decides; the others follow, and hand back what they are asked.
 
 use super::local::Actions;
-use super::streams::StreamMember;
+use super::streams::{Stands, StreamMember};
 use super::{Handle, Queue};
 use crate::groups::handle::Requests;
 use crate::groups::handover::Successor;
@@ -55,8 +55,8 @@ pub trait OfQueue: Replicated<Settings = QueueSettings, Request = Request<Ends>>
     /// How it is after a turn, if its numbers are the queue's.
     fn turned(&self, leads: bool) -> Option<Turned>;
 
-    /// Of a stream: how far the files were synced, by the last checkpoint, and the offset of the next message behind an entry.
-    fn stands(&self) -> Option<(Index, (Index, u64))> {
+    /// What a stream's member knows of what the files are to have.
+    fn stands(&self) -> Option<Stands> {
         None
     }
 }
@@ -94,7 +94,7 @@ trait Machinery: Send + Sync {
     fn submit(&self, now: Timestamp, request: Request<Ends>) -> Result<(), Request<Ends>>;
     fn submit_in(&self, term: u64, now: Timestamp, requests: Requests) -> bool;
     fn look(&self, look: &mut dyn FnMut(&dyn Inspect));
-    fn stands(&self) -> Option<(Index, (Index, u64))>;
+    fn stands(&self) -> Option<Stands>;
     fn logged(&self, log: &NodeLog, at: LogPlace, nearby: &mut Nearby) -> Result<Arc<Block>, StorageError>;
 }
 
@@ -147,7 +147,7 @@ impl<M: OfQueue> Machinery for Hosted<M> {
         self.inspect(|machine| look(machine));
     }
 
-    fn stands(&self) -> Option<(Index, (Index, u64))> {
+    fn stands(&self) -> Option<Stands> {
         self.inspect(OfQueue::stands).flatten()
     }
 
@@ -411,7 +411,7 @@ impl Replica {
     }
 
     /// See [`OfQueue::stands`].
-    pub fn stands(&self) -> Option<(Index, (Index, u64))> {
+    pub fn stands(&self) -> Option<Stands> {
         self.hosted.stands()
     }
 

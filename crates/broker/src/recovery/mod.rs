@@ -272,7 +272,13 @@ fn sweep_streams(node: &Node, options: &Options, queues: &Registry, next: QueueI
     let is_complete = options.set_aside.is_none() && !node.log.recovery().damage.iter().any(lost);
     let own = set_aside_dir(node, options);
     node.streams.sweep(
-        |stream| queues.get(stream).is_some(),
+        |stream| match queues.get(stream) {
+            // Its copy was given up when the node ended.
+            Some(crate::queues::Handle::Shared(shared)) => {
+                shared.replica.is_some() || shared.damaged.is_some()
+            }
+            handle => handle.is_some(),
+        },
         |stream| {
             let is_kept = !is_complete || stream >= next;
             is_kept.then(|| own.join("streams").join(stream.0.to_string()))

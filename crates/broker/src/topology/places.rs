@@ -8,6 +8,7 @@ use catalog::{ExchangeKind, Locator, Node, NodeId, QueueKind, Refusal, Request, 
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
 use queue::stream::GroupWord;
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -169,21 +170,27 @@ impl Topology {
     }
 
     /// This node's copy of a stream lacks chunks from this offset on: another node that has one and can be reached is asked, with
-    /// each number of `asked` another one. Returns how many there are.
-    pub(crate) fn ask_for_chunks(&self, stream: QueueId, from: u64, asked: usize) -> usize {
+    /// each number of `asked` another one. Returns who has one, reached or not.
+    pub(crate) fn ask_for_chunks(
+        &self,
+        stream: QueueId,
+        from: u64,
+        asked: usize,
+    ) -> BTreeSet<crate::groups::NodeId> {
         let (Some(Handle::Shared(shared)), Some(peers)) = (self.registry.get(stream), self.peers.get())
         else {
-            return 0;
+            return BTreeSet::new();
         };
         let own = self.own_node();
         let others = shared.known.members().map(|it| it.node);
-        let others: Vec<NodeId> = others
-            .filter(|node| *node != own && peers.reach(*node).is_some())
-            .collect();
-        if let Some(node) = others.get(asked % others.len().max(1)) {
-            peers.ask_for_chunks(*node, stream, from);
+        let others: Vec<NodeId> = others.filter(|node| *node != own).collect();
+        let is_reached = |node: &&NodeId| peers.reach(**node).is_some();
+        let reached: Vec<&NodeId> = others.iter().filter(is_reached).collect();
+        if let Some(node) = reached.get(asked % reached.len().max(1)) {
+            peers.ask_for_chunks(**node, stream, from);
         }
-        others.len()
+        let numbers = others.iter().filter_map(|node| u32::try_from(node.0).ok());
+        numbers.map(crate::groups::NodeId).collect()
     }
 
     /// Another node hears this of a reader that is in a group of a stream.

@@ -2,12 +2,13 @@
 
 use super::Topology;
 use crate::groups::{Found, Identity, NodeGroups, NotOpened, handover, member_journal};
+use crate::queues::streams::remove_closed;
 use crate::queues::{
     Follower, Handle, Queue, QueueType, Replica, Shared, StartingMember, group_of, queue_type,
 };
 use catalog::{Member, QueueKind};
 use cluster::{MemberId, Membership, NodeId, Status, Step};
-use model::{QueueId, QueueSettings};
+use model::{Index, QueueId, QueueSettings};
 use queue::Request;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -318,7 +319,12 @@ impl Topology {
         let members: Vec<MemberId> = shared.known.members().filter_map(member_id).collect();
         let is_reached = |node: NodeId| self.reaches(catalog::NodeId(node.0.into()));
         let steps = steps_to(&members, &status.members, is_reached);
-        for step in &steps {
+        // Whoever votes counts as having what is committed, chunks in files included.
+        let may_be = |step: &&Step| match step {
+            Step::Voter(member) => self.has_all_chunks(queue, *member, status.committed),
+            Step::Learner(_) | Step::Remove(_) => true,
+        };
+        for step in steps.iter().filter(may_be) {
             if groups.change(group, &[*step]).is_ok() {
                 tracing::info!(area = "groups", "{queue:?}: members of its group: {step:?}");
                 break;
@@ -326,6 +332,20 @@ impl Topology {
         }
         // Of those whom a change that is under way makes members, some may be wanted no more.
         steps.is_empty() && is_wanted && !status.is_changing
+    }
+
+    /// Whether a member's files of a stream have all that was there when that was asked first. Of other queues contents say so.
+    fn has_all_chunks(&self, queue: &Queue, member: MemberId, committed: Index) -> bool {
+        let Some(log) = queue.stream_log() else {
+            return queue.kind() != QueueKind::Stream;
+        };
+        let Some(upto) = log.asks_has_all(member, committed) else {
+            return true;
+        };
+        if let Some(peers) = self.peers.get() {
+            peers.ask_has_all(member, queue.id, upto);
+        }
+        false
     }
 
     pub(super) fn open_replica(
@@ -386,6 +406,9 @@ impl Topology {
         } else if let (Some(_), Some(groups)) = (shared.damaged, self.groups()) {
             let group = group_of(&shared.known);
             handover::forget(groups, group, Some(member_journal(group)));
+            if shared.known.kind == QueueKind::Stream {
+                remove_closed(&self.node, shared.known.id);
+            }
         }
         // What this node was about to go on with alone goes as well.
         self.is_unsettled(shared.known.id);

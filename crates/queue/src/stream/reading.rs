@@ -125,6 +125,11 @@ impl<E: Ends> Reading<E> {
         }
     }
 
+    /// What is behind this offset was taken back, since a disk had no room for it, and comes again: until then nobody is sent any of it.
+    pub fn retract(&mut self, below: u64) {
+        self.committed = self.committed.min(below);
+    }
+
     /// The stream is gone: all are told.
     pub fn end(&mut self, effects: &mut Vec<ReadEffect<E>>) {
         self.ended = true;
@@ -310,6 +315,16 @@ mod tests {
         assert_eq!(committed(&mut reading, 9), []);
         assert_eq!(reading.committed(), 14);
         assert_eq!(committed(&mut reading, 15), [read(ONE, 14, 15, 2)]);
+    }
+
+    #[test]
+    fn who_stands_where_something_was_taken_back_is_sent_it_once_it_comes_again() {
+        let mut reading = Reading::new(10);
+        assert_eq!(orders(&mut reading, attach(ONE, 8, 5)), [read(ONE, 8, 10, 5)]);
+        reading.retract(9);
+        assert_eq!(orders(&mut reading, sent(ONE, 9, 1)), []);
+        assert_eq!(committed(&mut reading, 9), []);
+        assert_eq!(committed(&mut reading, 10), [read(ONE, 9, 10, 4)]);
     }
 
     #[test]

@@ -90,8 +90,8 @@ impl Consumers {
         }
     }
 
-    /// This was read for one of them. If it could not be read, returns where its deliveries went: it ends.
-    pub fn loaded(&mut self, loaded: Loaded) -> Option<Outlet> {
+    /// This was read for one of them of files that end before `end`. If it could not be read, returns where its deliveries went: it ends.
+    pub fn loaded(&mut self, loaded: Loaded, end: u64) -> Option<Outlet> {
         let it = self.all.get_mut(&loaded.consumer)?;
         it.is_loading = false;
         it.cursor = loaded.cursor;
@@ -100,7 +100,7 @@ impl Consumers {
         };
         if chunks.is_empty() {
             // What is below was dropped meanwhile: it goes on where there is something again.
-            it.next = it.below.unwrap_or(it.next);
+            it.next = it.next.max(it.below.map_or(0, |below| below.min(end)));
             it.cursor = None;
         }
         it.chunks.extend(chunks);

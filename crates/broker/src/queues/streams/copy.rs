@@ -46,6 +46,7 @@ pub struct CopyHost {
     opening: Option<Opening<Handed>>,
     /// Where files begin that are open now, until the group's member says what they are to have.
     handed: Index,
+    has_begun: bool,
     queue: OnceLock<Weak<Queue>>,
     /// Who decided, and in which term if this node did, when that was looked at.
     decides: (Option<NodeId>, Option<u64>),
@@ -62,12 +63,20 @@ impl CopyHost {
     /// The copy as its files have it, or empty.
     pub fn open(known: &catalog::Queue, settings: &QueueSettings, node: &Arc<Node>) -> Self {
         let settings = stream_settings(settings);
-        let (opening, handed, log) = match Handed::open(known, settings.clone(), node, false) {
-            Ok((Handed(handed), log)) => (None, handed, Some(log)),
-            Err(error) => {
-                let opening = Opening::after(&error, known, settings.clone(), node, false);
-                (opening, 0, None)
-            }
+        let now = || Handed::open(known, settings.clone(), node, false);
+        let (opening, handed, log) = match node.streams.is_removing(known.id) {
+            true => (
+                Some(Opening::behind_removal(known, settings.clone(), node)),
+                0,
+                None,
+            ),
+            false => match now() {
+                Ok((Handed(handed), log)) => (None, handed, Some(log)),
+                Err(error) => {
+                    let opening = Opening::after(&error, known, settings.clone(), node, false);
+                    (opening, 0, None)
+                }
+            },
         };
         let committed = log.as_ref().map_or(0, |log| log.committed());
         Self {
@@ -75,6 +84,7 @@ impl CopyHost {
             settings,
             opening,
             handed,
+            has_begun: false,
             queue: OnceLock::new(),
             decides: (None, None),
             groups: FarGroups::default(),
@@ -100,20 +110,20 @@ impl CopyHost {
                 self.handed = handed;
                 self.reads.opened(log, self.queue());
                 self.segments = 0;
-                self.begin();
             }
             Err(error) => opening.is_over(&error),
         }
     }
 
     /// The files are open, and the group's member is: they get what they lack.
-    fn begin(&self) {
+    fn begin(&mut self) {
         if let Some(log) = &self.reads.log
             && let Some(queue) = self.queue()
             && let Some(replica) = queue.replica()
-            && let Some((synced, stands)) = replica.stands()
+            && let Some(stands) = replica.stands()
         {
-            log.begin_at(self.handed, synced, stands);
+            log.begin_at(self.handed, stands);
+            self.has_begun = true;
         }
     }
 
@@ -255,6 +265,7 @@ impl CopyHost {
         }
         let files = log.files().segments();
         let Some((newest, closed)) = files.split_last() else {
+            self.expires_at_ms = u64::MAX;
             return;
         };
         let mut segments = Segments::of(closed.iter().map(segment), newest.first);
@@ -319,10 +330,15 @@ impl QueueHost for CopyHost {
     fn commit(&mut self, act: &mut dyn FnMut(Effect<Ends>)) -> Turned {
         if !self.retired {
             self.open_again();
+            // Its machine may just be made.
+            if !self.has_begun {
+                self.begin();
+            }
             self.look_who_decides();
             if let Some(log) = &self.reads.log {
                 log.try_again(self.now.0);
                 let committed = log.committed();
+                self.reads.retract(committed);
                 self.reads.commit(committed);
             }
             self.reads.take_loaded();
@@ -385,7 +401,7 @@ impl QueueHost for CopyHost {
         }
     }
 
-    fn follows(&self) {
+    fn follows(&mut self) {
         self.begin();
     }
 

@@ -7,12 +7,13 @@
 
 use super::log::{StreamLog, entry};
 use super::writing::TRY_AGAIN_MS;
+use crate::groups::NodeId;
 use bytes::Bytes;
-use cluster::{GroupId, Mark, entry_of};
+use cluster::{GroupId, Mark, MemberId, entry_of};
 use model::Index;
 use queue::Request;
 use queue::stream::{FilesHere, Record, Request as Ask, StreamRequest};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use storage::{StorageError, StreamEntry};
 
@@ -32,6 +33,12 @@ const SYNC_BYTES: usize = 16 << 20;
 /// Another node is asked for chunks again if it has said nothing for so long, in milliseconds.
 const ANSWERS_WITHIN_MS: u64 = 2_000;
 
+/// Files begin anew only if all others have said so often that they don't have what comes next.
+const ROUNDS: u32 = 3;
+
+/// The log moves entries while they are read: so often they are looked for.
+const ATTEMPTS: usize = 3;
+
 /// Chunks that another node gives have so many bytes together, and one chunk more.
 const PIECE_BYTES: usize = 512 << 10;
 
@@ -44,6 +51,17 @@ pub struct Pieces {
     pub first: u64,
     /// In order, each with its entry. None if the node has nothing from there on.
     pub chunks: Vec<(Mark, Bytes)>,
+}
+
+/// What this node's member of a stream's group knows of what the files are to have.
+#[derive(Clone, Copy, Debug)]
+pub struct Stands {
+    /// Up to this entry they have everything, synced, or other nodes' files do, as its last checkpoint says.
+    pub synced: Index,
+    /// Up to this entry the machine has everything, which is committed.
+    pub index: Index,
+    /// Behind that the next message has this offset; unknown if the machine has decided more than is committed.
+    pub next_offset: Option<u64>,
 }
 
 /// What is committed, between those who tell it and the writing thread.
@@ -71,7 +89,7 @@ pub(super) struct Feeding {
     unsynced: usize,
     wants_sync: bool,
     hole: Option<Hole>,
-    fetched: Option<Pieces>,
+    fetched: Option<(NodeId, Pieces)>,
     /// What was said of the files last.
     said: Option<FilesHere>,
 }
@@ -83,15 +101,23 @@ struct Hole {
     from: u64,
     /// Below this offset.
     to: u64,
-    /// How many others have been asked, and how many of them in a row could not help.
+    /// How many others have been asked.
     asked: usize,
-    unable: usize,
-    /// How many others there are.
-    others: usize,
+    /// Who could not help, all of whom have been asked so often before.
+    unable: BTreeSet<NodeId>,
+    rounds: u32,
+    /// All others that have a copy, whether they can be reached or not.
+    others: BTreeSet<NodeId>,
     /// The lowest offset that those have who could not help.
     begins: Option<u64>,
     /// When the next one is to be asked.
     asks_at_ms: u64,
+}
+
+/// What a member was asked that is to vote once it has all chunks.
+pub(super) struct Asked {
+    upto: Index,
+    has_all: bool,
 }
 
 /// A round of the writing thread.
@@ -113,6 +139,25 @@ impl Feeding {
             .stands
             .is_some_and(|(index, _)| self.hole.is_none() && index <= self.handed);
         self.has_begun && (is_behind || stands || self.wants_sync || self.fetched.is_some())
+    }
+
+    /// Nothing more comes into the files.
+    pub fn ends(&mut self) {
+        *self = Self {
+            synced: self.synced,
+            void: self.void,
+            said: self.said,
+            ..Self::default()
+        };
+    }
+
+    /// Up to which entry nothing is needed of the log: the files have it, synced, or it is not to be read of that.
+    fn synced_or_void(&self) -> Index {
+        let (from, to) = self.void;
+        match from <= self.synced {
+            true => self.synced.max(to),
+            false => self.synced,
+        }
     }
 
     /// What waits in memory, in bytes.
@@ -144,16 +189,22 @@ impl Feeding {
 }
 
 impl Round {
-    /// Takes the entry that comes next. False if chunks are missing before it.
-    fn take(&mut self, at: Mark, bytes: &[u8]) -> Result<bool, StorageError> {
+    /// Takes the entry that comes next. False if chunks are missing before it, or it is none.
+    fn take(&mut self, at: Mark, bytes: &[u8]) -> bool {
         if !bytes.is_empty() {
-            let record = Record::new(bytes.to_vec()).ok_or_else(|| StorageError::Gone {
-                what: format!("entry {} is no chunk", at.index),
-            })?;
+            let Some(record) = Record::new(bytes.to_vec()) else {
+                tracing::error!(
+                    area = "storage",
+                    "entry {} of a stream's group is no chunk",
+                    at.index
+                );
+                self.lacks_next();
+                return false;
+            };
             let header = *record.chunk().header();
             if header.first_offset > self.next {
                 self.missing = Some(header.first_offset);
-                return Ok(false);
+                return false;
             }
             // What was fetched of others may have gone further.
             if header.first_offset == self.next {
@@ -163,7 +214,7 @@ impl Round {
             }
         }
         self.handed = at.index;
-        Ok(true)
+        true
     }
 
     /// Passes over what is not to be read.
@@ -176,6 +227,40 @@ impl Round {
 
     fn is_full(&self) -> bool {
         self.bytes >= ROUND_BYTES
+    }
+
+    /// The next entry cannot be read of the log: other nodes have its chunk, or will have it.
+    fn lacks_next(&mut self) {
+        self.missing = Some(self.next + 1);
+    }
+}
+
+impl Hole {
+    /// What is missing begins here now.
+    fn goes_on_at(&mut self, from: u64) {
+        *self = Self {
+            from,
+            to: self.to,
+            asked: self.asked,
+            others: std::mem::take(&mut self.others),
+            ..Self::default()
+        };
+    }
+
+    /// This node has nothing of what comes next. With which offset the files are to begin anew, if nobody has that.
+    fn is_unable(&mut self, node: NodeId, first: u64, now_ms: u64) -> Option<u64> {
+        self.asked += 1;
+        self.unable.insert(node);
+        if first > self.from {
+            self.begins = Some(self.begins.map_or(first, |known| known.min(first)));
+        }
+        let all = !self.others.is_empty() && self.others.is_subset(&self.unable);
+        if all {
+            // Perhaps one of them is about to have it in its files.
+            (self.rounds, self.unable) = (self.rounds + 1, BTreeSet::new());
+            self.asks_at_ms = now_ms + TRY_AGAIN_MS;
+        }
+        self.begins.filter(|_| self.rounds >= ROUNDS)
     }
 }
 
@@ -191,21 +276,21 @@ impl StreamLog {
         });
     }
 
-    /// The files have the chunks of all entries up to `handed`, and are to have those up to `index`, which are committed; behind
-    /// that the next message has this offset. What the last checkpoint says of what was synced the log need not have.
-    pub(crate) fn begin_at(
-        self: &Arc<Self>,
-        handed: Index,
-        synced: Index,
-        (index, next_offset): (Index, u64),
-    ) {
+    /// The files have the chunks of all entries up to `handed`, and are to have what is committed. What the last checkpoint says of
+    /// what was synced the log need not have.
+    pub(crate) fn begin_at(self: &Arc<Self>, handed: Index, stands: Stands) {
+        let Stands {
+            synced,
+            index,
+            next_offset,
+        } = stands;
         self.feed(|feeding| {
             feeding.has_begun = true;
             feeding.handed = handed;
             feeding.synced = handed;
             feeding.void = (0, synced);
             feeding.upto = feeding.upto.max(index);
-            feeding.stands = Some((index, next_offset));
+            feeding.stands = next_offset.map(|next| (index, next));
         });
     }
 
@@ -221,6 +306,8 @@ impl StreamLog {
                 feeding.upto = index;
             }
             feeding.stands = Some((index, next_offset));
+            // The next machine knows nothing of the files.
+            feeding.said = None;
         });
     }
 
@@ -230,11 +317,11 @@ impl StreamLog {
     }
 
     /// Another node has given these.
-    pub(crate) fn fetched(self: &Arc<Self>, pieces: Pieces) {
+    pub(crate) fn fetched(self: &Arc<Self>, by: NodeId, pieces: Pieces) {
         self.feed(|feeding| {
             let is_asked = |hole: &Hole| hole.from == pieces.from;
             if feeding.hole.as_ref().is_some_and(is_asked) {
-                feeding.fetched = Some(pieces);
+                feeding.fetched = Some((by, pieces));
             }
         });
     }
@@ -249,6 +336,38 @@ impl StreamLog {
             drop(io);
             self.go_on();
         }
+    }
+
+    /// Below this offset chunks are missing that were there before; 0 if none are.
+    pub(super) fn end_of_hole(&self) -> u64 {
+        self.io().feeding.hole.as_ref().map_or(0, |hole| hole.to)
+    }
+
+    /// Whether the files have all chunks up to this entry, and nothing is missing before them.
+    pub(crate) fn has_all(&self, upto: Index) -> bool {
+        let feeding = &self.io().feeding;
+        let is_whole = feeding.hole.is_none() && feeding.stands.is_none();
+        feeding.has_begun && is_whole && feeding.handed >= upto
+    }
+
+    /// Another member's files have all chunks up to this entry.
+    pub(crate) fn member_has_all(&self, member: MemberId, upto: Index) {
+        if let Some(asked) = self.io().asked.get_mut(&member)
+            && asked.upto == upto
+        {
+            asked.has_all = true;
+        }
+    }
+
+    /// The entry up to which a member is to be asked whether it has all chunks, which this one is now unless it was asked before. None
+    /// if it has said that it has.
+    pub(crate) fn asks_has_all(&self, member: MemberId, committed: Index) -> Option<Index> {
+        let mut io = self.io();
+        let asked = io.asked.entry(member).or_insert(Asked {
+            upto: committed,
+            has_all: false,
+        });
+        (!asked.has_all).then_some(asked.upto)
     }
 
     /// From which offset on chunks are to be asked for of another node now, and of the how manieth one; none if nothing is
@@ -267,8 +386,8 @@ impl StreamLog {
         Some((hole.from, hole.asked))
     }
 
-    /// So many others may be asked.
-    pub(super) fn may_ask(&self, others: usize) {
+    /// These have a copy, too, whether they can be reached or not.
+    pub(super) fn may_ask(&self, others: BTreeSet<NodeId>) {
         if let Some(hole) = &mut self.io().feeding.hole {
             hole.others = others;
         }
@@ -344,7 +463,7 @@ impl StreamLog {
             missing: None,
         };
         let taken = match (has_hole, fetched) {
-            (true, Some(pieces)) => self.take_fetched(pieces, &mut round).map(|()| true),
+            (true, Some((by, pieces))) => self.take_fetched(by, pieces, &mut round).map(|()| true),
             (true, None) => Ok(false),
             (false, _) => self.take_committed(group, &mut round).map(|()| true),
         };
@@ -373,11 +492,10 @@ impl StreamLog {
             (feeding.take_told(round.handed), feeding.read_to())
         };
         for (at, record) in told {
-            if !round.take(at, &record)? {
+            if !round.take(at, &record) {
                 return Ok(());
             }
         }
-        let log = &self.node.log;
         while round.handed < upto && !round.is_full() {
             round.pass_void();
             let end = match round.void.0 > round.handed {
@@ -387,76 +505,96 @@ impl StreamLog {
             if round.handed + 1 >= end {
                 continue;
             }
-            let payloads = match log.group_entries(group.0, round.handed + 1, end, READ_BYTES) {
-                Ok(payloads) => payloads,
-                // What it has let go of the files had, or another node's have: the next chunk says so.
-                Err(StorageError::Gone { .. }) => {
-                    let first = log.group_span(group.0).map(|(first, _)| first);
-                    match first {
-                        Some(first) if first <= round.handed + 1 => {
-                            let what = format!("entry {} of {group:?} is not in the log", round.handed + 1);
-                            return Err(StorageError::Gone { what });
-                        }
-                        Some(first) => round.handed = upto.min(first - 1),
-                        None => round.handed = upto,
+            let (first, payloads) = self.logged(group, round.handed + 1, end)?;
+            // What it has let go of the files had, or another node's have: the next chunk says so.
+            round.handed = round.handed.max(upto.min(first - 1));
+            for payload in &payloads {
+                let is_taken = entry_of(payload).is_some_and(|(at, record)| round.take(at, record));
+                if !is_taken {
+                    if round.missing.is_none() {
+                        round.lacks_next();
                     }
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for payload in payloads {
-                let Some((at, record)) = entry_of(&payload) else {
-                    let what = format!("an entry of {group:?} cannot be read");
-                    return Err(StorageError::Gone { what });
-                };
-                if !round.take(at, record)? {
                     return Ok(());
                 }
+            }
+            if payloads.is_empty() && first == round.handed + 1 {
+                round.lacks_next();
+                return Ok(());
             }
         }
         Ok(())
     }
 
+    /// Entries of the log from this one on, or from the first one that it has of those behind, with the index of the first one.
+    /// None if the next one cannot be read: it is damaged, or not there.
+    fn logged(&self, group: GroupId, from: Index, end: Index) -> Result<(Index, Vec<Vec<u8>>), StorageError> {
+        let log = &self.node.log;
+        let mut why = None;
+        for _ in 0..ATTEMPTS {
+            match log.group_entries(group.0, from, end, READ_BYTES) {
+                Ok(payloads) => return Ok((from, payloads)),
+                Err(error) if error.is_damage() => why = Some(error),
+                Err(error) => return Err(error),
+            }
+            match log.group_span(group.0) {
+                // It has moved meanwhile, or is damaged.
+                Some((first, _)) if first <= from => {}
+                Some((first, _)) => return Ok((first, Vec::new())),
+                None => return Ok((end, Vec::new())),
+            }
+        }
+        if let Some(why) = why {
+            tracing::error!(
+                area = "storage",
+                "{}: a chunk cannot be read of this node's log, and is fetched of another node: {why}",
+                self.name
+            );
+        }
+        Ok((from, Vec::new()))
+    }
+
     /// Takes what another node has given. If nobody has what comes next any more, the files begin anew with what there is.
-    fn take_fetched(&self, pieces: Pieces, round: &mut Round) -> Result<(), StorageError> {
+    fn take_fetched(&self, by: NodeId, pieces: Pieces, round: &mut Round) -> Result<(), StorageError> {
         for (at, chunk) in &pieces.chunks {
-            if !matches!(round.take(*at, chunk), Ok(true)) {
+            if !round.take(*at, chunk) {
                 // It is no chunk, or does not follow: the rest is asked for again.
                 round.missing = None;
                 break;
             }
         }
-        let mut io = self.io();
-        let Some(hole) = &mut io.feeding.hole else {
-            return Ok(());
+        let now_ms = self.node.now().0;
+        let begins = {
+            let mut io = self.io();
+            let Some(hole) = &mut io.feeding.hole else {
+                return Ok(());
+            };
+            hole.asks_at_ms = 0;
+            if round.next > hole.from {
+                hole.goes_on_at(round.next);
+                return Ok(());
+            }
+            hole.is_unable(by, pieces.first, now_ms)
         };
-        hole.asks_at_ms = 0;
-        if round.next > hole.from {
-            (hole.from, hole.unable, hole.begins) = (round.next, 0, None);
-            return Ok(());
+        match begins {
+            Some(begins) => self.begin_anew(begins, round),
+            None => Ok(()),
         }
-        (hole.asked, hole.unable) = (hole.asked + 1, hole.unable + 1);
-        if pieces.first > hole.from {
-            hole.begins = Some(hole.begins.map_or(pieces.first, |known| known.min(pieces.first)));
+    }
+
+    /// Nobody has what the files have to go on with: they begin anew where others begin.
+    fn begin_anew(&self, begins: u64, round: &mut Round) -> Result<(), StorageError> {
+        tracing::warn!(
+            area = "storage",
+            "{}: this node's copy begins anew at offset {begins}: no other node has what came before any more",
+            self.name
+        );
+        self.io().feeding.begins = begins;
+        self.files().clear()?;
+        round.next = begins;
+        if let Some(hole) = &mut self.io().feeding.hole {
+            hole.goes_on_at(begins);
         }
-        if let Some(begins) = hole.begins.filter(|_| hole.unable >= hole.others) {
-            (hole.from, hole.unable, hole.begins) = (begins, 0, None);
-            round.next = begins;
-            io.feeding.begins = begins;
-            drop(io);
-            tracing::warn!(
-                area = "storage",
-                "{}: this node's copy begins anew at offset {begins}: no other node has what came before any more",
-                self.name
-            );
-            self.files().clear()?;
-            self.is_committed(begins);
-            return Ok(());
-        }
-        if hole.unable.is_multiple_of(hole.others.max(1)) {
-            // All of them were asked.
-            hole.asks_at_ms = self.node.now().0 + TRY_AGAIN_MS;
-        }
+        self.is_committed(begins);
         Ok(())
     }
 
@@ -526,16 +664,23 @@ impl StreamLog {
             Err(error) if error.may_pass() && !self.files().has_failed() => {
                 io.feeding.handed = io.feeding.synced;
                 io.feeding.unsynced = 0;
-                self.is_committed(self.files().bounds().1);
+                drop(io);
+                let next = self.next_in_files();
+                self.is_taken_back(next);
+                io = self.io();
+                if let Some(hole) = &mut io.feeding.hole {
+                    hole.goes_on_at(next);
+                }
                 self.stalls(&mut io.writing, &error);
             }
-            Err(error) => self.fail(&mut io.writing, &error.to_string()),
+            Err(error) => self.fail(&mut io, &error.to_string()),
         }
+        let kept = kept.filter(|_| !io.writing.has_failed());
         let is_due = io.feeding.is_due();
         let goes_on = io.writing.ends_round(kept, is_due);
         let files = FilesHere {
             first: self.first_offset(),
-            synced: io.feeding.synced,
+            synced: io.feeding.synced_or_void(),
         };
         let says = (io.feeding.said != Some(files)).then_some(files);
         io.feeding.said = Some(files);

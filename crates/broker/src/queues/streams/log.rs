@@ -1,16 +1,16 @@
 //! What the host of a stream and its readers share: the files, the newest chunks, and how far all is safe.
 
-use super::feeding::Feeding;
+use super::feeding::{Asked, Feeding};
 use super::writing::Writing;
 use crate::node::Node;
 use crate::queues::Queue;
 use bytes::Bytes;
-use cluster::GroupId;
+use cluster::{GroupId, MemberId};
 use model::QueueId;
 use model::chunk::{ChunkKind, HEADER_BYTES, Header};
 use queue::Request;
 use queue::stream::{Record, Start};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -78,6 +78,7 @@ struct TailChunk {
 pub(super) struct Io {
     pub(super) writing: Writing,
     pub(super) feeding: Feeding,
+    pub(super) asked: BTreeMap<MemberId, Asked>,
     loaded: Vec<Loaded>,
 }
 
@@ -119,6 +120,7 @@ impl StreamLog {
             io: Mutex::new(Io {
                 writing: Writing::new(next),
                 feeding: Feeding::default(),
+                asked: BTreeMap::new(),
                 loaded: Vec::new(),
             }),
             damage: Mutex::default(),
@@ -183,12 +185,29 @@ impl StreamLog {
         self.committed.store(below, Ordering::Release);
     }
 
+    /// What is behind this offset was taken back, and comes again.
+    pub(super) fn is_taken_back(&self, below: u64) {
+        self.is_committed(below);
+        let mut tail = self.tail();
+        let before = tail.bytes;
+        tail.end_at(below);
+        self.node.streams.keeps(before, tail.bytes);
+    }
+
     /// The first offset that is there, or the next one if there is none.
     pub fn first_offset(&self) -> u64 {
         match self.files.segment_count() {
             // A copy that begins anew.
             0 => self.committed(),
             _ => self.files.bounds().0,
+        }
+    }
+
+    /// The offset behind what the files have, of which some may be taken back if a disk is full.
+    pub(super) fn end(&self) -> u64 {
+        match self.files.segment_count() {
+            0 => self.committed(),
+            _ => self.files.bounds().1,
         }
     }
 
@@ -229,7 +248,8 @@ impl StreamLog {
         let within = |offset: u64| offset.max(first).min(committed);
         match from {
             Start::First => first,
-            Start::Next => committed,
+            // A copy that lags lacks what has been there before.
+            Start::Next => committed.max(self.end_of_hole()),
             Start::Offset(offset) => within(offset),
             Start::Last => self.last_chunk().map_or(committed, within),
             Start::Time(ms) => match self.files.find_time(ms) {
@@ -391,6 +411,13 @@ impl StreamLog {
 }
 
 impl Tail {
+    /// Lets go of what is behind this offset.
+    fn end_at(&mut self, below: u64) {
+        while let Some(newest) = self.chunks.pop_back_if(|chunk| chunk.next > below) {
+            self.bytes -= newest.record.bytes().len();
+        }
+    }
+
     /// Lets go of what all have taken, and of the oldest beyond the limit.
     fn shrink(&mut self, readers: usize) {
         while let Some(oldest) = self.chunks.front()

@@ -4,6 +4,7 @@
 //! node says is in them, synced.
 
 use super::deciding::{Deciding, answered, effect_of, stream_settings};
+use super::feeding::Stands;
 use crate::groups::{Act, Replicated};
 use crate::node::ends::Ends;
 use crate::queues::host::Turned;
@@ -76,7 +77,7 @@ impl From<store::Record> for Checkpoint {
 /// See the module.
 pub struct StreamMember {
     deciding: Deciding,
-    /// The last record that it took over as a follower, or that its contents are made of.
+    /// The last record that is committed, or that its contents are made of.
     applied: Index,
     /// So many records that it has decided are not committed: what comes meanwhile makes one chunk.
     open: u64,
@@ -301,7 +302,8 @@ impl Replicated for StreamMember {
         }
     }
 
-    fn record_committed(&mut self) {
+    fn record_committed(&mut self, index: Index) {
+        self.applied = index;
         self.open = self.open.saturating_sub(1);
     }
 
@@ -345,9 +347,13 @@ impl OfQueue for StreamMember {
         None
     }
 
-    fn stands(&self) -> Option<(Index, (Index, u64))> {
-        let synced = self.deciding.machine.files_here().synced;
-        Some((synced, (self.applied, self.deciding.machine.status().next_offset)))
+    fn stands(&self) -> Option<Stands> {
+        let next_offset = self.deciding.machine.status().next_offset;
+        Some(Stands {
+            synced: self.deciding.machine.files_here().synced,
+            index: self.applied,
+            next_offset: (self.open == 0).then_some(next_offset),
+        })
     }
 }
 

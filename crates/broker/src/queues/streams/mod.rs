@@ -42,8 +42,9 @@ mod senders;
 mod writing;
 
 pub(crate) use copy::is_of_copy;
-pub use feeding::Pieces;
+pub use feeding::{Pieces, Stands};
 pub use kind::OfFiles;
 pub use log::{StreamFigures, StreamLog};
 pub use member::StreamMember;
 pub use reader::{NextChunk, ReadChunk, StreamReader};
+pub(crate) use writing::remove_closed;

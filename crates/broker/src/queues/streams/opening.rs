@@ -54,7 +54,24 @@ impl Open for Handed {
         node: &Arc<Node>,
         _: bool,
     ) -> Result<(Self, Arc<StreamLog>), StorageError> {
-        // A node that becomes a member again goes on with what it had: all of that was committed.
+        let opened = Self::open_files(known, node);
+        let has_others = known.members().count() > 1;
+        let damage = opened.as_ref().err().filter(|it| has_others && it.is_damage());
+        let Some(error) = damage else { return opened };
+        let aside = node.streams.set_aside(known.id)?;
+        tracing::error!(
+            area = "storage",
+            "{}: this node's files of it are damaged, and are kept in {}; what they had is fetched of other nodes: {error}",
+            name_of(known),
+            aside.display()
+        );
+        Self::open_files(known, node)
+    }
+}
+
+impl Handed {
+    /// A node that becomes a member again goes on with what it had: all of that was committed.
+    fn open_files(known: &catalog::Queue, node: &Arc<Node>) -> Result<(Self, Arc<StreamLog>), StorageError> {
         let files = node.streams.open(known.id, false)?;
         let log = StreamLog::new(known, node.clone(), files, Some(group_of(known)));
         let handed = recovered::last_index(&log)?;
@@ -104,7 +121,8 @@ impl<T: Open> Opening<T> {
                 area = "storage",
                 "{name} cannot be opened: {error}; it takes and gives nothing until it can be, which is tried by itself"
             );
-            return Some(Self::new(known, settings, node, is_new));
+            let tries_at_ms = node.now().0 + TRY_AGAIN_MS;
+            return Some(Self::new(known, settings, node, is_new, tries_at_ms));
         }
         cannot_be_opened(&name, error);
         None
@@ -115,10 +133,21 @@ impl<T: Open> Opening<T> {
         cannot_be_opened(&name_of(&self.attempt.known), error);
     }
 
-    fn new(known: &catalog::Queue, settings: StreamSettings, node: &Arc<Node>, is_new: bool) -> Self {
+    /// The files of an earlier copy are to be removed before.
+    pub fn behind_removal(known: &catalog::Queue, settings: StreamSettings, node: &Arc<Node>) -> Self {
+        Self::new(known, settings, node, false, 0)
+    }
+
+    fn new(
+        known: &catalog::Queue,
+        settings: StreamSettings,
+        node: &Arc<Node>,
+        is_new: bool,
+        tries_at_ms: u64,
+    ) -> Self {
         Self {
             settings,
-            tries_at_ms: Some(node.now().0 + TRY_AGAIN_MS),
+            tries_at_ms: Some(tries_at_ms),
             attempt: Arc::new(Attempt {
                 known: known.clone(),
                 node: node.clone(),

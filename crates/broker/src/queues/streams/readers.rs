@@ -126,8 +126,8 @@ impl Readers {
     }
 
     /// See [`Consumers::loaded`].
-    pub(super) fn loaded(&mut self, loaded: Loaded) -> Option<Outlet> {
-        self.consumers.loaded(loaded)
+    pub(super) fn loaded(&mut self, loaded: Loaded, end: u64) -> Option<Outlet> {
+        self.consumers.loaded(loaded, end)
     }
 
     /// Those who take messages are given what they may have.
@@ -138,6 +138,11 @@ impl Readers {
                 self.read(ReadRequest::Sent { reader, next, chunks }, effects);
             }
         }
+    }
+
+    /// See [`Reading::retract`].
+    pub(super) fn retract(&mut self, below: u64) {
+        self.reading.retract(below);
     }
 
     /// Everything below this offset may be read now.

@@ -170,12 +170,17 @@ impl Reads {
         self.readers.commit(below, &mut self.effects);
     }
 
+    /// What is behind this offset was taken back, if it was there.
+    pub fn retract(&mut self, below: u64) {
+        self.readers.retract(below);
+    }
+
     /// What was read for consumers since this was called last.
     pub fn take_loaded(&mut self) {
         let Some(log) = self.log.clone() else { return };
         for loaded in log.take_loaded() {
             let consumer = loaded.consumer;
-            if let Some(outlet) = self.readers.loaded(loaded) {
+            if let Some(outlet) = self.readers.loaded(loaded, log.end()) {
                 self.cancel(consumer);
                 self.effects.push(Effect::CancelConsumer { outlet, consumer });
             }

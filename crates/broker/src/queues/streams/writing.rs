@@ -2,8 +2,10 @@
 //! for: what is not safe stays in memory, and is written again once there is room. Any other failure of a write or a sync is
 //! final, as that of the node's log.
 
-use super::log::{StreamLog, entry};
+use super::log::{Io, StreamLog, entry};
+use crate::node::Node;
 use crate::node::streams::Written;
+use model::QueueId;
 use queue::stream::Record;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -170,7 +172,7 @@ impl StreamLog {
             return;
         }
         let mut io = self.io();
-        self.fail(&mut io.writing, "its writing thread has panicked (a bug)");
+        self.fail(&mut io, "its writing thread has panicked (a bug)");
         io.writing.is_busy = false;
         drop(io);
         // Clients are told, unless it is just that which panics.
@@ -204,8 +206,9 @@ impl StreamLog {
         match outcome {
             Ok(()) => self.wrote(writing, &records),
             Err(Trouble::Passing(error)) => self.waits(writing, records, &error),
-            Err(Trouble::Final(error)) => self.fail(writing, &error.to_string()),
+            Err(Trouble::Final(error)) => self.fail(&mut io, &error.to_string()),
         }
+        let writing = &mut io.writing;
         let has_more = !writing.pending.is_empty();
         let goes_on = writing.ends_round(kept, has_more);
         drop(io);
@@ -253,7 +256,9 @@ impl StreamLog {
     }
 
     /// Nothing is written any more.
-    pub(super) fn fail(&self, writing: &mut Writing, why: &str) {
+    pub(super) fn fail(&self, io: &mut Io, why: &str) {
+        io.feeding.ends();
+        let writing = &mut io.writing;
         if !writing.is_removed && !writing.has_failed {
             tracing::error!(
                 area = "storage",
@@ -301,10 +306,11 @@ impl StreamLog {
     pub(crate) fn remove(self: &Arc<Self>) {
         self.io().writing.is_removed = true;
         let log = self.clone();
-        self.node.streams.write(self.id, move || {
+        self.node.streams.remove(self.id, move || {
             // A deletion that a crash undoes must not leave an empty stream.
             let removed = log.node.log.sync().and_then(|()| log.files.remove());
-            log.fail(&mut log.io().writing, "it is deleted");
+            log.fail(&mut log.io(), "it is deleted");
+            log.node.streams.is_removed(log.id);
             if let Err(error) = removed {
                 tracing::warn!(
                     area = "storage",
@@ -316,8 +322,24 @@ impl StreamLog {
     }
 }
 
+/// The same for a stream whose files are not open.
+pub(crate) fn remove_closed(node: &Arc<Node>, stream: QueueId) {
+    let of = node.clone();
+    node.streams.remove(stream, move || {
+        let removed = of.log.sync().and_then(|()| of.streams.remove_closed(stream));
+        of.streams.is_removed(stream);
+        if let Err(error) = removed {
+            tracing::warn!(
+                area = "storage",
+                "files of stream {}, which is deleted, remain until the next start: {error}",
+                stream.0
+            );
+        }
+    });
+}
+
 impl Written for StreamLog {
-    fn stream(&self) -> model::QueueId {
+    fn stream(&self) -> QueueId {
         self.id
     }
 

@@ -31,7 +31,7 @@ use crate::queues::remote::{HostAndPort, StreamAddresses};
 use crate::queues::streams::Pieces;
 use bytes::Bytes;
 use cluster::Mark;
-use model::{Block, ConsumerId, QueueId};
+use model::{Block, ConsumerId, Index, QueueId};
 use queue::encoding::{Input, put};
 use queue::stream::GroupWord;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ const OFFSET: u8 = 9;
 const LACKS: u8 = 10;
 const CHUNKS: u8 = 11;
 const GROUP: u8 = 12;
+const HAS_ALL: u8 = 13;
 
 /// Alarms by their numbers, from 1.
 const ALARMS: [AlarmReason; 5] = [
@@ -95,6 +96,13 @@ pub enum Envelope {
     Lacks { stream: QueueId, from: u64 },
     /// In answer to that.
     Chunks { stream: QueueId, pieces: Pieces },
+    /// Whether the other node's copy of a stream, of this life, has all chunks up to this entry. Or in answer to that: it has.
+    HasAll {
+        stream: QueueId,
+        life: u32,
+        upto: Index,
+        asks: bool,
+    },
     /// Something is so of a reader in a group.
     Group { stream: QueueId, said: GroupWord },
     /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the
@@ -165,6 +173,17 @@ impl Envelope {
                 put(said, stream.0);
                 put_word(said, word);
             }
+            Self::HasAll {
+                stream,
+                life,
+                upto,
+                asks,
+            } => {
+                said.extend([HAS_ALL, u8::from(*asks)]);
+                put(said, stream.0);
+                put(said, (*life).into());
+                put(said, *upto);
+            }
             Self::Lacks { stream, from } => {
                 said.push(LACKS);
                 put(said, stream.0);
@@ -220,11 +239,7 @@ impl Envelope {
                 leader: NodeId(input.number()?.try_into().ok()?),
             },
             STREAMS => Self::Streams {
-                asks: match input.take::<1>()?[0] {
-                    0 => false,
-                    1 => true,
-                    _ => return None,
-                },
+                asks: flag(input)?,
                 at: StreamAddresses {
                     plain: host_and_port(input)?,
                     tls: host_and_port(input)?,
@@ -233,6 +248,12 @@ impl Envelope {
             GROUP => Self::Group {
                 stream: QueueId(input.number()?),
                 said: word(input)?,
+            },
+            HAS_ALL => Self::HasAll {
+                asks: flag(input)?,
+                stream: QueueId(input.number()?),
+                life: u32::try_from(input.number()?).ok()?,
+                upto: input.number()?,
             },
             LACKS => Self::Lacks {
                 stream: QueueId(input.number()?),
@@ -325,6 +346,14 @@ fn name(input: &mut Input<'_>) -> Option<Box<str>> {
 }
 
 /// Bytes with their length, no more than a name has.
+fn flag(input: &mut Input<'_>) -> Option<bool> {
+    match input.take::<1>()?[0] {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 fn short<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let length = usize::try_from(input.number()?).ok()?;
     let (name, rest) = input.rest.split_at_checked(length)?;
@@ -375,6 +404,15 @@ mod tests {
             tls: ("b".into(), 5551),
         };
         Envelope::Streams { at, asks: true }
+    }
+
+    fn has_all() -> Envelope {
+        Envelope::HasAll {
+            stream: QueueId(500),
+            life: 3,
+            upto: 300,
+            asks: true,
+        }
     }
 
     fn lacks() -> Envelope {
@@ -480,6 +518,7 @@ mod tests {
             streams(),
             offset(b"\xff"),
             lacks(),
+            has_all(),
             chunks(),
             group(None),
             group(Some(2)),
@@ -494,7 +533,7 @@ mod tests {
                 assert_eq!(Envelope::decode(bytes[..cut].to_vec()), None);
             }
             let said = bytes.len() - parts.last().map_or(0, Bytes::len);
-            for (at, wrong) in [(said, VERSION + 1), (said + 1, 13)] {
+            for (at, wrong) in [(said, VERSION + 1), (said + 1, 14)] {
                 let mut other = bytes.clone();
                 other[at] = wrong;
                 assert_eq!(Envelope::decode(other), None);
@@ -522,6 +561,7 @@ mod tests {
             streams(),
             offset(b"\xff"),
             lacks(),
+            has_all(),
             chunks(),
             group(Some(2)),
         ];
@@ -538,6 +578,7 @@ mod tests {
                 r"\x01\x08\x01\ta.example\xb0+\x01b\xaf+\x00\x00\x00\x13",
                 r"\x01\t\xf4\x03\x01\xff\x80\x80\x80\x80\x80 \x00\x00\x00\x0c",
                 r"\x01\n\xf4\x03\x80\x80\x80\x80\x80 \x00\x00\x00\n",
+                r"\x01\r\x01\xf4\x03\x03\xac\x02\x00\x00\x00\x08",
                 r"\x01\x0b\xf4\x03\x07\x05\x02\x02\xac\x02\x03one\x02\xac\x02\x03two\x00\x00\x00\x15",
                 r"\x01\x0c\xf4\x03\x07\x00\x01g\x03\x00\x00\x00\t",
                 r"\x01\x04\x01\x00\x00\x00\x03",

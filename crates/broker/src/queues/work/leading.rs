@@ -244,6 +244,7 @@ impl Work {
             Envelope::Reply { .. }
             | Envelope::Alarm(_)
             | Envelope::Streams { .. }
+            | Envelope::HasAll { .. }
             | Envelope::Lacks { .. }
             | Envelope::Chunks { .. }
             | Envelope::Group { .. }

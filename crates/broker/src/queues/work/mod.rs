@@ -39,12 +39,13 @@ use crate::groups::{NodeId, RejectedFrames};
 use crate::node::ends::Ends;
 use alarm::OwnAlarm;
 use bytes::Bytes;
+use cluster::MemberId;
 use detours::Detours;
 use followed::Followed;
 pub use frame::Envelope;
 use leaders::Leaders;
 use leading::Leading;
-use model::{BlockBuilder, ConsumerId, Incarnation, Message, QueueId, QueueSettings};
+use model::{BlockBuilder, ConsumerId, Incarnation, Index, Message, QueueId, QueueSettings};
 use parked::Parked;
 use passed::OfDetours;
 use queue::stream::{GroupWord, Request as StreamAsk, StreamRequest};
@@ -430,10 +431,16 @@ impl Work {
                     say_of_node(&copy, from, said);
                 }
             }
+            Some(Envelope::HasAll {
+                stream,
+                life,
+                upto,
+                asks,
+            }) => self.has_all(MemberId { node: from, life }, stream, upto, asks),
             Some(Envelope::Lacks { stream, from: offset }) => self.give_chunks(from, stream, offset),
             Some(Envelope::Chunks { stream, pieces }) => {
                 if let Some(log) = self.copy_of_stream(stream) {
-                    log.fetched(pieces);
+                    log.fetched(from, pieces);
                 }
             }
             Some(Envelope::Led { queue, leader }) => self.heard_leader(queue, leader),
@@ -449,6 +456,29 @@ impl Work {
     fn copy_of_stream(&self, stream: QueueId) -> Option<Arc<StreamLog>> {
         let existing = self.here.existing.upgrade()?;
         existing.replica(stream)?.stream_log().cloned()
+    }
+
+    /// Another node asks whether this one's copy of a stream has all chunks up to this entry, or says that its has.
+    fn has_all(&self, member: MemberId, stream: QueueId, upto: Index, asks: bool) {
+        let existing = self.here.existing.upgrade();
+        let Some(copy) = existing.and_then(|existing| existing.replica(stream)) else {
+            return;
+        };
+        let Some(log) = copy.stream_log() else { return };
+        if !asks {
+            return log.member_has_all(member, upto);
+        }
+        let is_it = copy.replica().is_some_and(|it| it.life() == member.life);
+        if is_it && log.has_all(upto) {
+            let life = member.life;
+            let said = Envelope::HasAll {
+                stream,
+                life,
+                upto,
+                asks: false,
+            };
+            self.here.send(member.node, said);
+        }
     }
 
     /// Another node's copy of a stream lacks chunks from this offset on.
@@ -709,6 +739,17 @@ impl Peers for Work {
         if let Ok(node) = u32::try_from(node.0) {
             self.here.send(NodeId(node), Envelope::Lacks { stream, from });
         }
+    }
+
+    fn ask_has_all(&self, member: MemberId, stream: QueueId, upto: Index) {
+        let life = member.life;
+        let asked = Envelope::HasAll {
+            stream,
+            life,
+            upto,
+            asks: true,
+        };
+        self.here.send(member.node, asked);
     }
 
     fn said_leader(&self, stream: QueueId) -> Option<catalog::NodeId> {
