@@ -133,10 +133,17 @@ pub enum Mutant {
     RetreatsInOldTerms,
     /// A start begins a queue that is to be handed back with nothing.
     RetreatForgetsGroup,
+    /// A stream's files take what its log has, whether it is committed or not.
+    FilesTakeUncommitted,
+    /// A checkpoint of a stream counts on files that are not synced.
+    CountsUnsyncedFiles,
+    /// A start takes what the log has of a stream for what its files have.
+    StartsBehindLog,
 }
 
 impl Mutant {
-    /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`], [`Self::OF_EXCHANGES`] and [`Self::OF_GROWTH`].
+    /// All of them, but for [`Self::OF_HANDOVER`], [`Self::OF_CATALOG`], [`Self::OF_EXCHANGES`], [`Self::OF_GROWTH`] and
+    /// [`Self::OF_STREAMS`].
     pub const ALL: [Self; 39] = [
         Self::LeavesBeforeCommit,
         Self::LeavesWithoutProof,
@@ -201,6 +208,13 @@ impl Mutant {
         Self::GroupsShareNumbers,
         Self::RetreatsInOldTerms,
         Self::RetreatForgetsGroup,
+    ];
+
+    /// Those of streams that several nodes have.
+    pub const OF_STREAMS: [Self; 3] = [
+        Self::FilesTakeUncommitted,
+        Self::CountsUnsyncedFiles,
+        Self::StartsBehindLog,
     ];
 
     /// Those of exchanges that keep something.

@@ -10,7 +10,7 @@ use super::writing::TRY_AGAIN_MS;
 use crate::groups::NodeId;
 use bytes::Bytes;
 use cluster::{GroupId, Mark, MemberId, entry_of};
-use model::Index;
+use model::{Index, Mutant};
 use queue::Request;
 use queue::stream::{FilesHere, Record, Request as Ask, StreamRequest};
 use std::collections::{BTreeSet, VecDeque};
@@ -284,6 +284,10 @@ impl StreamLog {
             index,
             next_offset,
         } = stands;
+        let handed = match Mutant::StartsBehindLog.is_on() {
+            true => handed.max(self.last_in_log()),
+            false => handed,
+        };
         self.feed(|feeding| {
             feeding.has_begun = true;
             feeding.handed = handed;
@@ -476,6 +480,12 @@ impl StreamLog {
         self.end_round(outcome, &round, kept);
     }
 
+    /// The last entry that the node's log has, committed or not: [`Mutant`]s ask for it.
+    fn last_in_log(&self) -> Index {
+        let span = self.group.and_then(|group| self.node.log.group_span(group.0));
+        span.map_or(0, |(_, last)| last)
+    }
+
     /// The offset of the next chunk.
     fn next_in_files(&self) -> u64 {
         match self.files().segment_count() {
@@ -496,6 +506,10 @@ impl StreamLog {
                 return Ok(());
             }
         }
+        let upto = match Mutant::FilesTakeUncommitted.is_on() {
+            true => upto.max(self.last_in_log()),
+            false => upto,
+        };
         while round.handed < upto && !round.is_full() {
             round.pass_void();
             let end = match round.void.0 > round.handed {
@@ -506,6 +520,10 @@ impl StreamLog {
                 continue;
             }
             let (first, payloads) = self.logged(group, round.handed + 1, end)?;
+            if payloads.is_empty() && first == round.handed + 1 {
+                round.lacks_next();
+                return Ok(());
+            }
             // What it has let go of the files had, or another node's have: the next chunk says so.
             round.handed = round.handed.max(upto.min(first - 1));
             for payload in &payloads {
@@ -516,10 +534,6 @@ impl StreamLog {
                     }
                     return Ok(());
                 }
-            }
-            if payloads.is_empty() && first == round.handed + 1 {
-                round.lacks_next();
-                return Ok(());
             }
         }
         Ok(())
@@ -629,7 +643,9 @@ impl StreamLog {
         if !is_due {
             return Ok(());
         }
-        self.files().sync()?;
+        if !Mutant::CountsUnsyncedFiles.is_on() {
+            self.files().sync()?;
+        }
         let mut io = self.io();
         io.feeding.synced = round.handed;
         (io.feeding.unsynced, io.feeding.said) = (0, None);
