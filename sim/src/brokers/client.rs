@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const CHANNEL: ChannelId = ChannelId(1);
+pub const CHANNEL: ChannelId = ChannelId(1);
 
 /// The queue's name.
 pub const QUEUE: &str = "q";
@@ -42,7 +42,7 @@ pub struct Client {
     pub broker: Arc<Broker>,
     /// How it reaches queues of others, for as long as it runs.
     _work: Arc<Work>,
-    session: Arc<Session>,
+    pub session: Arc<Session>,
     pub outbox: Arc<Outbox>,
     publisher: Publisher,
     /// Publishes without an answer.

@@ -22,6 +22,9 @@ impl Brokers {
             self.places[at].starts_at = self.clock;
         }
         self.cut.clear();
+        if self.kind == Kind::Stream {
+            self.make_room();
+        }
         self.within("nodes don't start", Self::all_run)?;
         let mirrors = self.some_mirrors();
         if self.kind == Kind::Mirrored {
@@ -30,6 +33,9 @@ impl Brokers {
         self.within("nobody leads, or not those have the queue that are to", |run| {
             run.is_whole(mirrors)
         })?;
+        if self.kind == Kind::Stream {
+            return self.finish_stream();
+        }
         self.within("nobody answers", |run| {
             run.clients().all(super::Client::is_answered)
         })?;
@@ -78,6 +84,7 @@ impl Brokers {
         let wanted = match self.kind {
             Kind::Grows { reconciled: true } => Some(3),
             Kind::Mirrored => Some(mirrors.members()),
+            Kind::Stream => Some(3),
             Kind::Three | Kind::Grows { .. } => None,
         };
         let mut deciding = 0;

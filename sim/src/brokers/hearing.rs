@@ -1,7 +1,7 @@
 //! What clients hear of their nodes.
 
-use super::Brokers;
 use super::client::{Asked, Held};
+use super::{Brokers, Kind};
 use crate::world::until_power_cut;
 use broker::{Answer, Delivery, Event, QueueRef};
 use model::ConsumerId;
@@ -23,6 +23,9 @@ impl Brokers {
         );
         if is_told {
             self.tell(|| format!("{own} hears {event:?}"));
+        }
+        if self.kind == Kind::Stream {
+            return self.hears_of_stream(at, event);
         }
         let Some(client) = self.places[at].client_mut() else {
             return Ok(());

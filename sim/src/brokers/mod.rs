@@ -32,6 +32,8 @@
 //! - handed back, the policy is there again: the copy of the group before is taken for one of the next. Seen by: lost; there
 //!   twice.
 //!
+//! Seeds of their own have a stream in the place of the queue: `streams`.
+//!
 //! A seed has a theme: what the queue is, and what goes wrong. Where processes don't end, nothing is excused that follows from
 //! that.
 
@@ -41,6 +43,7 @@ mod formed;
 mod hearing;
 mod ledger;
 mod side;
+mod streams;
 mod wire;
 
 use crate::aside::Aside;
@@ -57,8 +60,10 @@ use side::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use storage::World;
 use storage::faulty::{Fault, FaultyFs, Random};
+use storage::{LogOptions, World};
+use streams::Streaming;
+pub use streams::{COUNTED_OF_STREAM, run_stream};
 use wire::{Pair, Wire};
 
 const NODES: u32 = 3;
@@ -82,6 +87,8 @@ pub enum Kind {
     Grows { reconciled: bool },
     /// A classic one that a policy mirrors at times.
     Mirrored,
+    /// A stream that all have: see [`run_stream`].
+    Stream,
 }
 
 /// What a policy says of the queue.
@@ -297,6 +304,8 @@ pub struct Brokers {
     /// And what decided about each node's copy, if it had one.
     decided: Vec<Option<GroupId>>,
     ledger: Ledger,
+    /// Of a stream.
+    stream: Option<Box<Streaming>>,
     /// Until then clients ask more, since something of the queue has just changed.
     busy_until: Duration,
     /// Until then nobody says once more who is to have it.
@@ -307,7 +316,7 @@ pub struct Brokers {
     ends_left: u64,
     /// A sum over everything that was heard.
     pub digest: u64,
-    /// See [`COUNTED`].
+    /// See [`COUNTED`] and [`COUNTED_OF_STREAM`].
     pub counts: [u64; 8],
 }
 
@@ -380,6 +389,7 @@ impl Brokers {
             was_led: false,
             places,
             ledger: Ledger::default(),
+            stream: None,
             digest: 0,
             counts: [0; 8],
         }
@@ -417,6 +427,15 @@ impl Brokers {
                 target_size: 3,
                 interval_ticks: 50,
                 trigger_ticks: 5,
+            },
+            log: match self.kind {
+                // So that nodes which were away find that it has let go of what they lack.
+                Kind::Stream => LogOptions {
+                    file_bytes: 16 << 10,
+                    size_limit: 64 << 10,
+                    ..LogOptions::default()
+                },
+                _ => crate::options(world).log,
             },
             ..crate::options(world)
         }
@@ -471,15 +490,23 @@ impl Brokers {
     fn end(&mut self, at: usize) -> Result<(), String> {
         // What others have been told of it by now is of before.
         (0..self.places.len()).try_for_each(|at| self.hear(at))?;
+        let power = self.random.chance();
+        self.end_as(at, power);
+        Ok(())
+    }
+
+    /// The same once others have heard what it has told, killed or without power.
+    fn end_as(&mut self, at: usize, power: bool) {
         self.counts[1] += 1;
         self.ledger.ends += 1;
         let id = self.places[at].id;
-        let (power, seed) = (self.random.chance(), self.random.bits());
+        let seed = self.random.bits();
         let downtime = match self.random.below(4) {
             0 => self.random.below(6_000),
             _ => self.random.below(800),
         };
         let starts_at = self.clock + Duration::from_millis(downtime);
+        self.leave(at);
         let place = &mut self.places[at];
         let power = power || place.files.is_off();
         place.files = match power {
@@ -488,12 +515,13 @@ impl Brokers {
         };
         place.process = None;
         place.fails = false;
+        // Nobody starts a node before there is room.
+        place.files.set_full(0);
         place.starts_at = starts_at;
         for ends in pairs().filter(|(one, other)| [*one, *other].contains(&id.0)) {
             self.unlink(ends);
         }
         self.tell(|| format!("{id:?} ends, without power: {power}"));
-        Ok(())
     }
 
     fn link(&mut self, ends: Pair) {
@@ -635,6 +663,10 @@ impl Brokers {
                 .with("x-quorum-initial-group-size", 1)
                 .with("x-quorum-target-group-size", 3),
             Kind::Mirrored => Table::new(),
+            Kind::Stream => match &self.stream {
+                Some(stream) => stream.arguments(),
+                None => Table::new(),
+            },
         };
         let declare = DeclareQueue {
             name: QUEUE.into(),
@@ -660,7 +692,14 @@ impl Brokers {
         let chosen = self.random.below(NODES.into()) as usize;
         let ends = pairs().nth(chosen).unwrap_or((1, 2));
         let kinds = if is_busy && self.random.chance() { 31 } else { 64 };
-        match self.random.below(kinds) {
+        if self.kind == Kind::Stream && self.random.below(4) > 0 {
+            return self.act_on_stream(at);
+        }
+        let chosen_act = match self.kind {
+            Kind::Stream => 45 + self.random.below(14),
+            _ => self.random.below(kinds),
+        };
+        match chosen_act {
             0..=15 => self.publish(at),
             16..=21 => self.consume(at),
             22 => self.places[at].client_mut().into_iter().for_each(Client::cancel),
@@ -672,6 +711,7 @@ impl Brokers {
             }
             47..=54 => drop(self.cut.remove(&ends)),
             55 if self.trouble.nodes_end && self.ends_left > 0 => self.strike(at)?,
+            56..=58 if self.kind == Kind::Stream => {}
             56..=58 if self.trouble.members_change || self.kind != Kind::Three => self.change_all(at),
             _ => {}
         }
@@ -687,6 +727,9 @@ impl Brokers {
             let taken = place.client_mut().is_some_and(|it| it.publish(own, number, size));
             if taken {
                 place.published = number;
+                if let Some(stream) = &mut self.stream {
+                    stream.book.sent.insert((own.0, number));
+                }
                 self.ledger.sent.insert((own.0, number));
                 self.tell(|| format!("{:?} is published", (own.0, number)));
             }
