@@ -296,12 +296,7 @@ impl StreamLog {
     /// The chunk of messages with this offset, if it is among the newest ones. Whoever takes it counts as having read it.
     pub(super) fn newest(&self, offset: u64) -> Option<Bytes> {
         let mut tail = self.tail();
-        let first = tail.chunks.front()?.record.chunk().header().first_offset;
-        if offset < first {
-            return None;
-        }
-        let at = tail.chunks.partition_point(|chunk| chunk.next <= offset);
-        let chunk = tail.chunks.get_mut(at)?;
+        let chunk = tail.with(offset)?;
         chunk.taken += 1;
         let record = chunk.record.clone();
         let before = tail.bytes;
@@ -418,6 +413,13 @@ impl Tail {
         }
     }
 
+    /// The chunk with this offset. Some are missing before one that was kept: those of a round that failed in the middle.
+    fn with(&mut self, offset: u64) -> Option<&mut TailChunk> {
+        let at = self.chunks.partition_point(|chunk| chunk.next <= offset);
+        let chunk = self.chunks.get_mut(at)?;
+        (chunk.record.chunk().header().first_offset <= offset).then_some(chunk)
+    }
+
     /// Lets go of what all have taken, and of the oldest beyond the limit.
     fn shrink(&mut self, readers: usize) {
         while let Some(oldest) = self.chunks.front()
@@ -478,4 +480,52 @@ pub(super) fn parts(bytes: &[u8]) -> Option<(Header, std::ops::Range<usize>, std
         HEADER_BYTES..HEADER_BYTES + usize::from(header.filter_bytes),
         at..at + length,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Timestamp;
+    use model::chunk::{Entry, checksum};
+
+    fn chunk(first_offset: u64, records: u16) -> TailChunk {
+        let mut entries = Vec::new();
+        (0..records).for_each(|_| Entry::Message(b"x").write(&mut entries));
+        let header = Header {
+            kind: ChunkKind::User,
+            entries: records,
+            records: records.into(),
+            timestamp: Timestamp(1),
+            epoch: 1,
+            first_offset,
+            crc: checksum(&entries),
+            entries_bytes: entries.len() as u32,
+            trailer_bytes: 0,
+            filter_bytes: 0,
+        };
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.extend_from_slice(&entries);
+        TailChunk {
+            next: header.next_offset(),
+            record: Record::new(bytes).expect("a chunk"),
+            taken: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_among_the_newest_chunks_is_not_passed_over() {
+        let mut tail = Tail {
+            // What comes between these was written by a round of which the rest failed.
+            chunks: [chunk(10, 3), chunk(15, 2), chunk(17, 4)].into(),
+            bytes: 0,
+        };
+        let mut first_with = |offset| {
+            let chunk = tail.with(offset)?;
+            Some(chunk.record.chunk().header().first_offset)
+        };
+        let found: Vec<_> = (9..22).filter_map(|at| Some((at, first_with(at)?))).collect();
+        let expected = [10, 10, 10, 15, 15, 17, 17, 17, 17];
+        let offsets = (10..13).chain(15..21);
+        assert_eq!(found, offsets.zip(expected).collect::<Vec<_>>());
+    }
 }
