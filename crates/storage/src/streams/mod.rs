@@ -434,18 +434,20 @@ impl StreamFiles {
     /// As [`sync`](Self::sync).
     pub fn rest(&self) -> Result<(), StorageError> {
         let mut writer = self.writer();
-        writer.check()?;
-        match self.parts().pop() {
-            Some(part) if writer.open.is_some() => {
-                writer.buffer = Vec::new();
-                let outcome = self.close_part(&mut writer, &part);
-                if outcome.is_err() {
-                    writer.take_back(Some(&part));
-                }
-                outcome
-            }
-            _ => Ok(()),
+        // Nothing is open of a stream that is removed.
+        if writer.open.is_none() {
+            return Ok(());
         }
+        writer.check()?;
+        let Some(part) = self.parts().pop() else {
+            return Ok(());
+        };
+        writer.buffer = Vec::new();
+        let outcome = self.close_part(&mut writer, &part);
+        if outcome.is_err() {
+            writer.take_back(Some(&part));
+        }
+        outcome
     }
 
     /// Removes the files that end at or below this number; never the last one, which is synced before: it alone says then which

@@ -735,6 +735,8 @@ fn many_idle_streams_keep_no_file_open() {
     world.append(&[(2, 10, 5)], false);
     world.files.sync().unwrap();
     assert_eq!(world.all().len(), 2);
+    world.files.remove().unwrap();
+    world.files.rest().unwrap();
 }
 
 #[test]
