@@ -47,6 +47,8 @@ pub struct ReplicatedHost<M: Replicated> {
     pub(super) back: Option<Box<Back<M>>>,
     /// Its machine has taken another one's place, and whoever follows it does not know yet.
     pub(super) resumed: bool,
+    /// See [`Self::retire`].
+    retired: bool,
 }
 
 pub(super) enum State<M: Replicated> {
@@ -80,6 +82,7 @@ impl<M: Replicated> ReplicatedHost<M> {
             memory: None,
             back: None,
             resumed: false,
+            retired: false,
         }
     }
 
@@ -274,7 +277,7 @@ impl<M: Replicated> ReplicatedHost<M> {
                 News::Committed(entry) => self.committed(&entry, act),
                 News::Leads { term } => self.lead(term),
                 News::Proven { term } => self.proven(term, act),
-                News::Deposed => self.step_down(),
+                News::Deposed => self.step_down(act),
                 News::Members { index, members } => {
                     if let State::Turned(host) = &mut self.state {
                         host.journal.joined(index, members);
@@ -378,14 +381,14 @@ impl<M: Replicated> ReplicatedHost<M> {
         }
     }
 
-    fn step_down(&mut self) {
+    fn step_down(&mut self, act: &mut dyn FnMut(M::Effect)) {
         match mem::replace(&mut self.state, State::Stopped) {
             State::Turned(mut host) if Mutant::KeepsWhatWasUndecided.is_on() => {
                 host.journal.deposed();
                 self.state = State::Turned(host);
             }
             State::Turned(host) => {
-                let (_, journal, places) = part(host);
+                let (_, journal, places) = part(host, act);
                 self.generation += 1;
                 self.heard = 0;
                 self.state = State::Replayed(journal, places);
@@ -394,6 +397,20 @@ impl<M: Replicated> ReplicatedHost<M> {
             }
             other => self.state = other,
         }
+    }
+
+    /// What it is a machine of is deleted, or this node has no member of it any more, and the group is closed here next: calls
+    /// `act` for what is done in the place of what was held.
+    pub fn retire(&mut self, act: &mut dyn FnMut(M::Effect)) {
+        self.retired = true;
+        if let State::Turned(host) = &mut self.state {
+            host.drop_held().filter_map(M::given_up).for_each(act);
+        }
+    }
+
+    /// See [`Self::retire`].
+    pub fn is_retired(&self) -> bool {
+        self.retired
     }
 
     /// Its next machine can't be made: it has none from now on, and is told no more who leads.

@@ -108,14 +108,18 @@ impl<M: Replicated> Hosted<M> {
     /// Has the machine decide this.
     ///
     /// # Errors
-    /// It does not decide here; whoever asks asks its leader.
+    /// It does not decide here; whoever asks asks its leader. Or it is retired.
     #[allow(
         clippy::result_large_err,
         reason = "the caller has made it, and sends it elsewhere"
     )]
     pub fn submit(&self, now: Timestamp, request: M::Request) -> Result<(), M::Request> {
         let mut host = self.lock();
-        let taken = host.handle(now, request);
+        // What would be promised now nobody would ever keep.
+        let taken = match host.is_retired() {
+            true => Err(request),
+            false => host.handle(now, request),
+        };
         self.commit(&mut host);
         self.let_go(host);
         taken
@@ -137,6 +141,14 @@ impl<M: Replicated> Hosted<M> {
         }
         self.let_go(host);
         leads
+    }
+
+    /// See [`ReplicatedHost::retire`].
+    pub fn retire(&self) {
+        let mut host = self.lock();
+        let generation = host.generation();
+        host.retire(&mut |effect| self.carry_out(generation, effect));
+        self.let_go(host);
     }
 
     /// Hands the queue back to this node's own journal of this name, once this node's is the only member and everything that was

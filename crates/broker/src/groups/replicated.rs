@@ -110,6 +110,12 @@ pub trait Replicated: Machine<Request: Send, Record: Send, Effect: Send> + Send 
     /// The record that it has decided first of those that were not, is committed, as the entry of this index.
     fn record_committed(&mut self, _index: Index) {}
 
+    /// This waited for what it has decided, and is given up with it or with its group. What is done in its place, for those
+    /// who ask nobody else and would wait for ever.
+    fn given_up(_held: Self::Effect) -> Option<Self::Effect> {
+        None
+    }
+
     /// What it is to be asked at the end of a turn in which it decides.
     fn ends_turn(&self) -> Option<Self::Request> {
         None

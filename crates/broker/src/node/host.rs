@@ -92,6 +92,11 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
         self.held.is_empty()
     }
 
+    /// What was held never leaves, though nobody else decides from now on.
+    pub fn drop_held(&mut self) -> impl Iterator<Item = M::Effect> {
+        self.held.drain(..).map(|(_, effect)| effect)
+    }
+
     /// Somebody else decides from now on: what was not committed never leaves. The machine has decided things that may not
     /// become so, and is given up; whoever follows replays the journal. Returns what was held, too.
     pub fn step_down(self) -> (M, J, impl Iterator<Item = M::Effect>) {

@@ -532,7 +532,10 @@ impl Queue {
         // Those who use a queue of several nodes are told on their own ones.
         match self.replica() {
             None => self.submit(Request::Retire),
-            Some(_) if self.is_copy_of_stream() => self.submit_here(Request::Retire),
+            Some(replica) if self.is_copy_of_stream() => {
+                self.submit_here(Request::Retire);
+                replica.retire();
+            }
             Some(_) => {}
         }
     }

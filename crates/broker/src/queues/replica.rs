@@ -10,7 +10,7 @@ use crate::groups::{
     Act, CopyProgress, Hosted, LastCopy, Nearby, NodeId, NotOpened, Replicated, ReplicatedHost, Showing,
     Starting, Turns, block_at,
 };
-use crate::node::ends::Ends;
+use crate::node::ends::{Ends, Reply};
 use crate::node::journal::NodeLog;
 use crate::queues::host::Turned;
 use cluster::GroupId;
@@ -86,6 +86,7 @@ trait Machinery: Send + Sync {
     fn progress(&self) -> Option<CopyProgress>;
     fn last_copy(&self, term: u64) -> Option<LastCopy>;
     fn give_up(&self);
+    fn retire(&self);
     fn set(&self, settings: QueueSettings);
     #[allow(
         clippy::result_large_err,
@@ -129,6 +130,10 @@ impl<M: OfQueue> Machinery for Hosted<M> {
 
     fn give_up(&self) {
         self.give_up();
+    }
+
+    fn retire(&self) {
+        self.retire();
     }
 
     fn set(&self, settings: QueueSettings) {
@@ -250,6 +255,11 @@ impl Follower {
         }
     }
 
+    /// Whoever asked this has no answer, as of a queue that nobody can reach.
+    pub(super) fn decline(&self, reply: Reply) {
+        self.actions().decline(reply);
+    }
+
     /// Whose it is.
     pub(super) fn queue(&self) -> Option<Arc<Queue>> {
         self.queue.upgrade()
@@ -358,6 +368,11 @@ impl Replica {
     /// What this node has of the group, which is closed here by now and has seen this term; `None` if it is not whole.
     pub fn last_copy(&self, term: u64) -> Option<LastCopy> {
         self.hosted.last_copy(term)
+    }
+
+    /// The queue is deleted, or this node has no copy of it any more: see [`Hosted::retire`].
+    pub fn retire(&self) {
+        self.hosted.retire();
     }
 
     /// The member is given up.

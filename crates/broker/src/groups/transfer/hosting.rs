@@ -199,7 +199,8 @@ impl<M: Replicated> ReplicatedHost<M> {
         };
         match mem::replace(&mut self.state, State::Stopped) {
             State::Turned(host) => {
-                let (machine, journal, places) = part(host);
+                // Who follows has promised nothing that anybody waits for.
+                let (machine, journal, places) = part(host, &mut |_| {});
                 self.generation += 1;
                 let next = Next::new(contents, machine, places, journal);
                 let (group, missing) = (self.group(), next.missing().count());
@@ -374,17 +375,21 @@ impl<M: Replicated> ReplicatedHost<M> {
     }
 }
 
-/// What a host is made of, and the places in segments that its machine had or was about to give back.
+/// What a host is made of, and the places in segments that its machine had or was about to give back. Calls `act` for what is
+/// done in the place of what was held.
 pub(in crate::groups) fn part<M: Replicated>(
     host: Host<M, crate::groups::journal::ReplicatedJournal<M>>,
+    act: &mut dyn FnMut(M::Effect),
 ) -> (M, crate::groups::journal::ReplicatedJournal<M>, Vec<Place>) {
     let (machine, mut journal, held) = host.step_down();
     journal.deposed();
-    let released = held.filter_map(|effect| match M::into_store(effect) {
-        Ok(store::Effect::Release { places }) => Some(places),
-        _ => None,
-    });
-    let places = machine.places().into_iter().chain(released.flatten());
-    let places = places.collect();
+    let mut places = machine.places();
+    for effect in held {
+        match M::into_store(effect) {
+            Ok(store::Effect::Release { places: released }) => places.extend(released),
+            Ok(_) => {}
+            Err(effect) => M::given_up(effect).into_iter().for_each(&mut *act),
+        }
+    }
     (machine, journal, places)
 }

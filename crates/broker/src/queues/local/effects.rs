@@ -31,6 +31,14 @@ pub(in crate::queues) struct Actions {
     unreadable: Vec<Ranges>,
 }
 
+impl Actions {
+    /// A question has no answer.
+    pub(in crate::queues) fn decline(&mut self, reply: Reply) {
+        let event = reply.answered(None);
+        self.kept.woken.push(reply.outbox, event);
+    }
+}
+
 impl Queue {
     /// Something leaves the queue for a client; `counts` are those of what is acknowledged and of what is not.
     fn count_handed(&self, delivery: &Delivery, no_ack: bool, counts: [&Count; 2]) {

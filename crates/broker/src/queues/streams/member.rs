@@ -6,7 +6,7 @@
 use super::deciding::{Deciding, answered, effect_of, stream_settings};
 use super::feeding::Stands;
 use crate::groups::{Act, Replicated};
-use crate::node::ends::Ends;
+use crate::node::ends::{Ends, Reply};
 use crate::queues::host::Turned;
 use crate::queues::{Follower, OfQueue, Queue};
 use bytes::Bytes;
@@ -31,6 +31,8 @@ pub enum Effect {
     Stands { index: Index, next_offset: u64 },
     /// Sync the files, and say how far they go: [`Ask::HasFiles`].
     SyncFiles,
+    /// What this client of this node has asked is not answered any more.
+    Unanswered(Reply),
 }
 
 /// What a node remembers: the contents before a record, and how far its files were synced then.
@@ -312,6 +314,16 @@ impl Replicated for StreamMember {
         is_due.then(|| Request::Stream(Box::new(StreamRequest::Machine(Ask::EndTurn))))
     }
 
+    /// Numbers are asked for by clients of the stream protocol, and of this node alone. What else is held goes to a session,
+    /// whose node goes on with the next leader, or it confirms what such a client has published: that may be there or not, and
+    /// the client is told that it publishes here no more.
+    fn given_up(held: Effect) -> Option<Effect> {
+        match held {
+            Effect::Queue(queue::Effect::Reply(reply, Answer::Number(_))) => Some(Effect::Unanswered(reply)),
+            _ => None,
+        }
+    }
+
     fn resumed(&self) -> Option<Effect> {
         Some(Effect::Stands {
             index: self.applied,
@@ -326,6 +338,7 @@ impl OfQueue for StreamMember {
             let log = |queue: &Arc<Queue>| queue.stream_log().cloned();
             match effect {
                 Effect::Queue(effect) => follower.arrange(effect),
+                Effect::Unanswered(reply) => follower.decline(reply),
                 // What cannot be written now is read of the log once it can be.
                 effect => {
                     let Some(log) = follower.queue().as_ref().and_then(log) else {
@@ -335,7 +348,7 @@ impl OfQueue for StreamMember {
                         Effect::Committed { at, record } => log.committed_here(at, record),
                         Effect::Stands { index, next_offset } => log.stands(index, next_offset),
                         Effect::SyncFiles => log.sync_files(),
-                        Effect::Queue(_) | Effect::Store(_) => {}
+                        Effect::Queue(_) | Effect::Store(_) | Effect::Unanswered(_) => {}
                     }
                 }
             }
@@ -377,5 +390,164 @@ impl Inspect for StreamMember {
 
     fn tracking(&self) -> Option<Tracking> {
         Some(self.deciding.machine.tracking().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::outbox::{ChannelId, Outbox, Question};
+    use crate::groups::{Found, Hosted, Identity, Links, Member, News, NodeId};
+    use crate::node::ends::Receipt;
+    use crate::{Broker, Options};
+    use cluster::{GroupId, Groups, MemberId, Membership, Settings};
+    use model::chunk::{Batch, Entry};
+    use std::sync::{Mutex, PoisonError};
+
+    struct Nowhere;
+
+    impl Links for Nowhere {
+        fn send(&self, _: NodeId, _: Bytes) {}
+
+        fn bulk(&self, _: NodeId, _: Bytes) {}
+    }
+
+    /// A stream that this node leads, and can't prove it: the other member is not reached.
+    struct Leader {
+        broker: Arc<Broker>,
+        stream: Arc<Hosted<StreamMember>>,
+        left: Arc<Mutex<Vec<Effect>>>,
+        _data: tempfile::TempDir,
+    }
+
+    impl Leader {
+        fn new() -> Self {
+            let data = tempfile::tempdir().unwrap();
+            let broker = Broker::open(Options::new(data.path())).unwrap();
+            let here = NodeId(1);
+            let groups = broker.replicate(Groups::new(here, 1, Settings::default()), Arc::new(Nowhere));
+            let members = [here, NodeId(2)].map(MemberId::first);
+            let identity = Identity {
+                group: GroupId(7),
+                me: members[0],
+                members: Membership::of(&members),
+            };
+            let left = Arc::<Mutex<Vec<Effect>>>::default();
+            let leaves = left.clone();
+            let act = Box::new(move |effect| {
+                leaves.lock().unwrap_or_else(PoisonError::into_inner).push(effect);
+            });
+            let stream =
+                Found::default().open::<StreamMember>(&groups, identity, QueueSettings::default(), act);
+            let leader = Self {
+                broker,
+                stream: stream.unwrap(),
+                left,
+                _data: data,
+            };
+            leader.tell(News::Leads { term: 1 });
+            leader
+        }
+
+        fn tell(&self, news: News) {
+            self.stream.tell(vec![news]);
+            Member::turn(self.stream.clone());
+        }
+
+        fn ask(&self, request: Request<Ends>) -> bool {
+            self.stream.submit(Timestamp(1), request).is_ok()
+        }
+
+        /// A client of the stream protocol asks for both numbers, and publishes; another node asks what is known of it.
+        fn is_asked(&self) {
+            let reference: Arc<[u8]> = Arc::from(&b"me"[..]);
+            let (sequence, offset) = (reference.clone(), reference.clone());
+            let mut entry = Vec::new();
+            Entry::Message(b"one").write(&mut entry);
+            let mut batch = Batch::default();
+            batch.push(1, None, &entry).unwrap();
+            let receipt = Receipt {
+                outbox: Arc::new(Outbox::new()),
+                channel: ChannelId(1),
+                numbers: Ranges::one(1),
+                queue: None,
+                timed: None,
+            };
+            let publish = Ask::Publish {
+                reference: Some(reference),
+                batch,
+                receipt: Some(receipt),
+            };
+            for request in [
+                of_machine(publish),
+                of_machine(Ask::Sequence {
+                    reference: sequence,
+                    reply: reply(1),
+                }),
+                Request::Recall {
+                    sender: Incarnation(1),
+                    from: 1,
+                    reply: reply(2),
+                },
+                of_machine(Ask::Offset {
+                    reference: offset,
+                    reply: reply(3),
+                }),
+            ] {
+                assert!(self.ask(request));
+            }
+            assert_eq!(self.left().len(), 0, "it may lead no more");
+        }
+
+        /// What has left, but for what goes to files.
+        fn left(&self) -> Vec<String> {
+            let left = std::mem::take(&mut *self.left.lock().unwrap());
+            let words = left.iter().filter_map(|effect| match effect {
+                Effect::Unanswered(reply) => Some(format!("{} is not answered", reply.question.0)),
+                Effect::Queue(effect) => Some(format!("{effect:?}")),
+                _ => None,
+            });
+            words.collect()
+        }
+    }
+
+    impl Drop for Leader {
+        fn drop(&mut self) {
+            self.broker.close();
+        }
+    }
+
+    fn of_machine(request: Ask<Ends>) -> Request<Ends> {
+        Request::Stream(Box::new(StreamRequest::Machine(request)))
+    }
+
+    fn reply(question: u64) -> Reply {
+        Reply {
+            outbox: Arc::new(Outbox::new()),
+            channel: ChannelId(1),
+            question: Question(question),
+            no_ack: false,
+        }
+    }
+
+    #[test]
+    fn clients_of_a_deposed_leader_are_told_that_there_is_no_answer_and_sessions_ask_the_next_one() {
+        let leader = Leader::new();
+        leader.is_asked();
+        leader.tell(News::Deposed);
+        assert_eq!(leader.left(), ["1 is not answered", "3 is not answered"]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_stream_that_is_deleted() {
+        let leader = Leader::new();
+        leader.is_asked();
+        leader.stream.retire();
+        assert_eq!(leader.left(), ["1 is not answered", "3 is not answered"]);
+        let late = of_machine(Ask::Sequence {
+            reference: Arc::from(&b"me"[..]),
+            reply: reply(4),
+        });
+        assert!(!leader.ask(late), "it is handed back to whoever asks");
     }
 }
