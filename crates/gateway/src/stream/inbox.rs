@@ -33,7 +33,7 @@ pub enum Told {
     /// It is worth asking the reader again.
     Readable(ReaderNumber),
     /// A stream is deleted, or led by another node from now on: its publishers here have ended, and with them its readers, since
-    /// clients take whatever they have of it for ended.
+    /// clients take whatever they have of it for ended. What is unconfirmed may be there or not; nobody confirms it.
     Gone {
         /// Which one.
         stream: Arc<str>,

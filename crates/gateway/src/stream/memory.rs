@@ -9,8 +9,9 @@ use protocol::stream::{Body, Entry, OffsetSpec};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The streams of a node that has one virtual host. Those whose names begin with `secret` nobody may write, read or remove, none
-/// that is called `broken` can be made, and of those whose names begin with `copy` another node is the leader.
+/// The streams of a node that has one virtual host. Those whose names begin with `secret` nobody may write, read or remove, and
+/// none that is called `broken` can be made. Of those whose names begin with `copy` another node is the leader, and those whose
+/// names begin with `silent` confirm nothing.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<BTreeMap<String, Kept>>>);
 
@@ -358,7 +359,9 @@ impl Publisher for Publishing {
                 inbox.tell(Told::Readable(*reader));
             }
         }
-        self.inbox.tell(Told::Confirmed { publisher, ids });
+        if !self.stream.starts_with("silent") {
+            self.inbox.tell(Told::Confirmed { publisher, ids });
+        }
     }
 }
 

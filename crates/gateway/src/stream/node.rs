@@ -12,7 +12,7 @@ use broker::{
 use model::ConsumerId;
 use protocol::stream::{Entry, OffsetSpec};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The streams of a node.
 pub struct NodeStreams;
@@ -52,8 +52,8 @@ struct Opened {
     /// The client has come by TLS.
     secured: bool,
     known: Known,
-    /// What publishers have handed on and nobody has confirmed.
-    sent: BTreeMap<PublisherNumber, Sent>,
+    /// What publishers have handed on and nobody has confirmed. It goes with them.
+    sent: BTreeMap<PublisherNumber, Weak<Sent>>,
     /// What is to be stored with the next flush: of several offsets under one reference the last one.
     offsets: BTreeMap<(String, Vec<u8>), u64>,
     /// Single active consumers.
@@ -64,7 +64,7 @@ struct Opened {
 }
 
 /// The flushes of a publisher in order, each with the client's numbers of what is in it.
-type Sent = Arc<Mutex<VecDeque<(u64, Vec<u64>)>>>;
+type Sent = Mutex<VecDeque<(u64, Vec<u64>)>>;
 
 /// Whom events of the broker are for.
 #[derive(Clone, Default)]
@@ -143,8 +143,8 @@ impl Opened {
     }
 
     /// The client's numbers of what was in these flushes.
-    fn ids(&mut self, publisher: PublisherNumber, flushes: &model::Ranges) -> Vec<u64> {
-        let Some(sent) = self.sent.get(&publisher) else {
+    fn ids(&self, publisher: PublisherNumber, flushes: &model::Ranges) -> Vec<u64> {
+        let Some(sent) = self.sent.get(&publisher).and_then(Weak::upgrade) else {
             return Vec::new();
         };
         let mut all = sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,11 +156,6 @@ impl Opened {
                 true => ids = some,
                 false => ids.extend(some),
             }
-        }
-        let is_over = all.is_empty() && Arc::strong_count(sent) == 1;
-        drop(all);
-        if is_over {
-            self.sent.remove(&publisher);
         }
         ids
     }
@@ -290,13 +285,9 @@ impl Streams for Opened {
         }
         let found = self.session.stream_to_write(stream, ChannelId(number.0))?;
         let publisher = found.publish(reference);
-        let is_used = |sent: &Sent| {
-            let is_empty = || sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-            Arc::strong_count(sent) > 1 || !is_empty()
-        };
-        self.sent.retain(|_, sent| is_used(sent));
-        let sent = Sent::default();
-        self.sent.insert(number, sent.clone());
+        self.sent.retain(|_, sent| sent.strong_count() > 0);
+        let sent = Arc::<Sent>::default();
+        self.sent.insert(number, Arc::downgrade(&sent));
         Ok(Box::new(Publishing {
             _registered: self.known.register(publisher.id(), stream, None),
             publisher,
@@ -439,7 +430,7 @@ fn start(from: OffsetSpec) -> StreamStart {
 struct Publishing {
     _registered: Registered,
     publisher: StreamPublisher,
-    sent: Sent,
+    sent: Arc<Sent>,
     ids: Vec<u64>,
 }
 

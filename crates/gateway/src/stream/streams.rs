@@ -156,7 +156,8 @@ pub struct NewSuperStream<'a> {
     pub arguments: &'a [(&'a str, &'a str)],
 }
 
-/// Publishes to a stream. What was handed on before it is dropped is confirmed all the same: it counts until then.
+/// Publishes to a stream. It is dropped once all that it took is confirmed or refused, or the stream is
+/// [gone](super::inbox::Told::Gone): then nobody is told what became of the rest.
 pub trait Publisher: Send {
     /// Takes a message or a batch of them.
     ///

@@ -176,6 +176,7 @@ impl Open {
         if self.waiting.is_none() {
             for stream in std::mem::take(&mut self.gone) {
                 self.stream_is_gone(&stream, out);
+                self.publishers.give_up(&stream);
             }
         }
     }

@@ -18,6 +18,8 @@ const UNCONFIRMED_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Publishers {
     by_id: BTreeMap<u8, Publishing>,
     ids: BTreeMap<PublisherNumber, u8>,
+    /// Those that are no more, as long as something of theirs is unconfirmed.
+    departed: BTreeMap<PublisherNumber, Departed>,
     /// Those with something to hand on.
     dirty: Vec<u8>,
     unconfirmed: Unconfirmed,
@@ -30,13 +32,28 @@ struct Publishing {
     shown: Entered<StreamPublisher>,
     publisher: Box<dyn Publisher>,
     dirty: bool,
+    in_flight: InFlight,
+}
+
+/// A publisher that its client has deleted, or may have no more.
+struct Departed {
+    stream: Arc<str>,
+    /// Until it is dropped, it is told if nobody confirms anything any more.
+    _publisher: Box<dyn Publisher>,
+    in_flight: InFlight,
+}
+
+/// What was published and is unconfirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct InFlight {
+    messages: u64,
+    /// How many bytes they have, as far as messages are equally long: of a confirmed one only its number is known.
+    bytes: u64,
 }
 
 /// What a connection has published and nobody has confirmed.
 struct Unconfirmed {
-    messages: u64,
-    /// How many bytes they have, as far as messages are equally long: of a confirmed one only its number is known.
-    bytes: u64,
+    in_flight: InFlight,
     most: u64,
     enough_left: u64,
     blocked: bool,
@@ -48,10 +65,10 @@ impl Publishers {
         Self {
             by_id: BTreeMap::new(),
             ids: BTreeMap::new(),
+            departed: BTreeMap::new(),
             dirty: Vec::new(),
             unconfirmed: Unconfirmed {
-                messages: 0,
-                bytes: 0,
+                in_flight: InFlight::default(),
                 most: credits.into(),
                 enough_left: required_for_unblocking.min(credits.saturating_sub(1)).into(),
                 blocked: false,
@@ -89,6 +106,7 @@ impl Publishers {
             shown,
             publisher,
             dirty: false,
+            in_flight: InFlight::default(),
         };
         self.by_id.insert(id, publishing);
     }
@@ -103,6 +121,14 @@ impl Publishers {
         }
         self.dirty.retain(|it| *it != id);
         self.ids.remove(&gone.number);
+        if gone.in_flight.messages > 0 {
+            let departed = Departed {
+                stream: gone.shown.stream.clone(),
+                _publisher: gone.publisher,
+                in_flight: gone.in_flight,
+            };
+            self.departed.insert(gone.number, departed);
+        }
         true
     }
 
@@ -119,6 +145,19 @@ impl Publishers {
             self.remove(*id);
         }
         !ids.is_empty()
+    }
+
+    /// Nobody confirms to publishers that are no more what they have published to this stream: it counts no more, whatever became
+    /// of it.
+    pub fn give_up(&mut self, stream: &str) {
+        let unconfirmed = &mut self.unconfirmed;
+        self.departed.retain(|_, departed| {
+            let stays = *departed.stream != *stream;
+            if !stays {
+                unconfirmed.remove(departed.in_flight);
+            }
+            stays
+        });
     }
 
     /// Takes messages. If there is no such publisher, each is refused.
@@ -152,7 +191,12 @@ impl Publishers {
                 }),
             }
         }
-        self.unconfirmed.add(taken, bytes);
+        let taken_now = InFlight {
+            messages: taken,
+            bytes,
+        };
+        publishing.in_flight.add(taken_now);
+        self.unconfirmed.add(taken_now);
         let errored = refused.len() as u64;
         publishing.shown.published.add(taken + errored);
         if !refused.is_empty() {
@@ -175,15 +219,25 @@ impl Publishers {
         }
     }
 
-    fn of(&self, number: PublisherNumber) -> Option<(u8, &Publishing)> {
-        let id = *self.ids.get(&number)?;
-        Some((id, self.by_id.get(&id)?))
+    /// So many messages of a publisher are unconfirmed no more. Which one it is, if it is still there.
+    fn settled(&mut self, number: PublisherNumber, messages: u64) -> Option<(u8, &Publishing)> {
+        if let Some(id) = self.ids.get(&number) {
+            let publishing = self.by_id.get_mut(id)?;
+            self.unconfirmed.remove(publishing.in_flight.take(messages));
+            return Some((*id, &*publishing));
+        }
+        // What counts no more does not count again.
+        let departed = self.departed.get_mut(&number)?;
+        self.unconfirmed.remove(departed.in_flight.take(messages));
+        if departed.in_flight.messages == 0 {
+            self.departed.remove(&number);
+        }
+        None
     }
 
     /// Confirms messages, in frames that the client takes.
     pub fn confirmed(&mut self, number: PublisherNumber, ids: &[u64], frame_max: u32, out: &mut Vec<u8>) {
-        self.unconfirmed.remove(ids.len() as u64);
-        let Some((id, publishing)) = self.of(number) else {
+        let Some((id, publishing)) = self.settled(number, ids.len() as u64) else {
             return;
         };
         publishing.shown.confirmed.add(ids.len() as u64);
@@ -198,8 +252,7 @@ impl Publishers {
 
     /// Tells a publisher what was not taken.
     pub fn rejected(&mut self, number: PublisherNumber, ids: &[u64], why: Refused, out: &mut Vec<u8>) {
-        self.unconfirmed.remove(ids.len() as u64);
-        let Some((id, publishing)) = self.of(number) else {
+        let Some((id, publishing)) = self.settled(number, ids.len() as u64) else {
             return;
         };
         publishing.shown.errored.add(ids.len() as u64);
@@ -216,20 +269,42 @@ impl Publishers {
     }
 }
 
-impl Unconfirmed {
-    fn add(&mut self, messages: u64, bytes: u64) {
-        self.messages += messages;
-        self.bytes += bytes;
-        self.blocked |= self.messages >= self.most || self.bytes >= UNCONFIRMED_BYTES;
+impl InFlight {
+    fn add(&mut self, more: Self) {
+        self.messages += more.messages;
+        self.bytes += more.bytes;
     }
 
-    fn remove(&mut self, messages: u64) {
+    /// So many messages of it, or all if it has fewer.
+    fn take(&mut self, messages: u64) -> Self {
         let left = self.messages.saturating_sub(messages);
         // In 128 bits, because both may be large.
         let bytes = u128::from(self.bytes) * u128::from(left) / u128::from(self.messages.max(1));
-        self.bytes = bytes as u64;
-        self.messages = left;
-        if self.messages + self.enough_left < self.most && self.bytes < UNCONFIRMED_BYTES {
+        let rest = Self {
+            messages: left,
+            bytes: bytes as u64,
+        };
+        let taken = Self {
+            messages: self.messages - rest.messages,
+            bytes: self.bytes - rest.bytes,
+        };
+        *self = rest;
+        taken
+    }
+}
+
+impl Unconfirmed {
+    fn add(&mut self, more: InFlight) {
+        self.in_flight.add(more);
+        self.blocked |= self.in_flight.messages >= self.most || self.in_flight.bytes >= UNCONFIRMED_BYTES;
+    }
+
+    /// It is the sum of all publishers', so there is as much as goes.
+    fn remove(&mut self, gone: InFlight) {
+        let left = &mut self.in_flight;
+        left.messages = left.messages.saturating_sub(gone.messages);
+        left.bytes = left.bytes.saturating_sub(gone.bytes);
+        if left.messages + self.enough_left < self.most && left.bytes < UNCONFIRMED_BYTES {
             self.blocked = false;
         }
     }
@@ -239,37 +314,47 @@ impl Unconfirmed {
 mod tests {
     use super::*;
 
+    fn some(messages: u64, bytes: u64) -> InFlight {
+        InFlight { messages, bytes }
+    }
+
     #[test]
     fn a_connection_with_too_much_unconfirmed_waits_until_a_quarter_is_free() {
         let mut unconfirmed = Publishers::new(50_000, 12_500).unconfirmed;
-        unconfirmed.add(49_999, 499_990);
+        unconfirmed.add(some(49_999, 499_990));
         assert!(!unconfirmed.blocked);
-        unconfirmed.add(1, 10);
+        unconfirmed.add(some(1, 10));
         assert!(unconfirmed.blocked);
-        unconfirmed.remove(12_500);
+        unconfirmed.remove(some(12_500, 125_000));
         assert!(unconfirmed.blocked);
-        unconfirmed.remove(1);
+        unconfirmed.remove(some(1, 10));
         assert!(!unconfirmed.blocked);
-        assert_eq!(unconfirmed.bytes, 374_990);
+        assert_eq!(unconfirmed.in_flight, some(37_499, 374_990));
+    }
+
+    #[test]
+    fn of_a_confirmed_message_the_average_counts_and_of_the_last_ones_all_that_is_left() {
+        let mut three = some(3, 10);
+        assert_eq!(three.take(1), some(1, 4));
+        assert_eq!(three.take(7), some(2, 6));
+        assert_eq!((three.take(1), three), (some(0, 0), some(0, 0)));
     }
 
     #[test]
     fn large_messages_are_counted_by_their_bytes() {
         let mut unconfirmed = Publishers::new(50_000, 12_500).unconfirmed;
-        unconfirmed.add(64, UNCONFIRMED_BYTES);
+        unconfirmed.add(some(64, UNCONFIRMED_BYTES));
         assert!(unconfirmed.blocked);
-        unconfirmed.remove(1);
+        unconfirmed.remove(some(1, UNCONFIRMED_BYTES / 64));
         assert!(!unconfirmed.blocked);
-        unconfirmed.remove(100);
-        assert_eq!((unconfirmed.messages, unconfirmed.bytes), (0, 0));
     }
 
     #[test]
     fn with_the_smallest_settings_it_still_goes_on() {
         let mut unconfirmed = Publishers::new(1, 100).unconfirmed;
-        unconfirmed.add(1, 1);
+        unconfirmed.add(some(1, 1));
         assert!(unconfirmed.blocked);
-        unconfirmed.remove(1);
+        unconfirmed.remove(some(1, 1));
         assert!(!unconfirmed.blocked);
     }
 }

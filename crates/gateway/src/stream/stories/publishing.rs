@@ -154,3 +154,33 @@ fn too_much_that_is_unconfirmed_is_waited_for() {
     client.hears("confirm 1 [1, 2, 3]");
     assert!(client.core.wants_input(&client.out));
 }
+
+#[test]
+fn what_a_stream_had_not_confirmed_when_it_went_is_not_waited_for() {
+    let mut world = World::new();
+    world.options.initial_credits = 2;
+    let (mut client, mut other) = (world.with_stream(), world.with_stream_of("silent"));
+    for (id, stream) in [(1, "s"), (2, "silent"), (3, "silent")] {
+        client.ask(declare(id, "", stream));
+        client.hears("7 declare_publisher: 1 (ok)");
+    }
+    client.publish(2, &[(1, "one")]);
+    client.ask(DeletePublisher { publisher_id: 2 });
+    client.hears("7 delete_publisher: 1 (ok)");
+    assert!(client.core.wants_input(&client.out));
+    client.publish(3, &[(1, "two")]);
+    assert!(
+        !client.core.wants_input(&client.out),
+        "what a deleted publisher had published counts, too"
+    );
+    other.ask(Delete {
+        stream: "silent".into(),
+    });
+    other.hears("7 delete_stream: 1 (ok)");
+    // Which messages went with it the client has to find out: none is refused.
+    client.hears("metadata_update silent 6 (stream not available)");
+    assert!(client.core.wants_input(&client.out));
+    client.publish(1, &[(1, "three")]);
+    client.hears("confirm 1 [1]");
+    client.hears_nothing();
+}
