@@ -452,6 +452,35 @@ def test_publishers_of_a_leader_that_was_deposed_are_told(cluster, name):
     assert everything(cluster, name, away) == bodies(1, 31)
 
 
+def test_a_connection_to_a_leader_that_was_deposed_is_answered_and_goes_on_with_its_other_streams(cluster, name):
+    own = f"{name}.own"
+    declare(cluster, name)
+    away = leader(cluster, name)
+    declare(cluster, own, away, initial_cluster_size=1)
+    with publishing(cluster, name, "writer", away) as writer:
+        writer.declare_publisher(2, own)
+        publish_all(writer, 1, 11)
+        cluster.cut_off(away)
+        # Most of what a connection may have unconfirmed.
+        for first in range(11, 40_011, 5_000):
+            writer.publish(1, entries(first, first + 5_000))
+        with pytest.raises(Code) as refused:
+            writer.sequence("writer", name)
+        assert refused.value.code == NOT_AVAILABLE
+        assert next(writer.unasked_frames()) == (METADATA_UPDATE, NOT_AVAILABLE.to_bytes(2, "big") + string(name))
+        for first in range(0, 20_000, 5_000):
+            writer.publish(2, entries(first, first + 5_000))
+        missing = set(range(20_000))
+        while missing:
+            missing -= set(writer.confirms())
+        cluster.heal()
+        cluster.wait_until_whole()
+    with publishing(cluster, name, "writer", away) as writer:
+        assert writer.sequence("writer", name) == 10
+        publish_all(writer, 11, 31)
+    assert everything(cluster, name, away) == bodies(1, 31)
+
+
 def test_an_offset_that_is_stored_through_any_node_is_known_to_all_and_to_the_next_leader(cluster, name):
     declare(cluster, name)
     publish(cluster, name, bodies(0, 10))
