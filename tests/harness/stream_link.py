@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .link import Closed, Wire
 
-__all__ = ["FIRST", "METADATA_UPDATE", "NOT_AVAILABLE", "NO_SUCH_STREAM", "PUBLISH_CONFIRM", "Closed", "Code", "Entry", "Places", "StreamLink", "from_offset"]
+__all__ = ["FIRST", "LAST", "METADATA_UPDATE", "NEXT", "NOT_AVAILABLE", "NO_SUCH_STREAM", "PUBLISH_CONFIRM", "Closed", "Code", "Entry", "Places", "StreamLink", "from_offset"]
 
 PUBLISH_CONFIRM, PUBLISH_ERROR, DELIVER, METADATA_UPDATE, TUNE, CLOSE, HEARTBEAT = 3, 4, 8, 0x10, 0x14, 0x16, 0x17
 OK, NO_SUCH_STREAM, NOT_AVAILABLE, NO_OFFSET = 1, 2, 6, 0x13
@@ -20,7 +20,7 @@ CONSUMER_UPDATE = 0x1A
 GZIP = 1
 CHUNK = struct.Struct(">BBHIqQQIIIB3x")
 # Where a reader begins.
-FIRST = struct.pack(">H", 1)
+FIRST, LAST, NEXT = (struct.pack(">H", way) for way in (1, 2, 3))
 
 
 def from_offset(offset: int) -> bytes:
@@ -36,7 +36,7 @@ def entries_of(properties: dict[str, str]) -> bytes:
 
 
 class Code(Exception):
-    """A command was refused."""
+    """A command was refused, or something that had been taken is not any more."""
 
     def __init__(self, key: int, code: int):
         super().__init__(f"command {key:#x} is answered with code {code:#x}")
@@ -137,6 +137,14 @@ def messages_of(chunk: bytes) -> tuple[int, list[bytes]]:
     return first, bodies
 
 
+def refuse(key: int, payload: bytes) -> None:
+    """Raises what is said unasked of a stream or of messages that come to nothing."""
+    if key == METADATA_UPDATE:
+        raise Code(key, struct.unpack_from(">H", payload)[0])
+    if key == PUBLISH_ERROR:
+        raise Code(key, struct.unpack_from(">H", payload, 13)[0])
+
+
 class StreamLink(Wire):
     """A logged-in connection to `/`. A load balancer in front of it would begin with `introduction`."""
 
@@ -234,6 +242,7 @@ class StreamLink(Wire):
         """The publishing ids that what comes next confirms."""
         ids: list[int] = []
         for key, payload in self.unasked_frames():
+            refuse(key, payload)
             assert key == PUBLISH_CONFIRM, f"a frame with key {key:#x} comes to a publisher: {payload[:40]!r}"
             count = struct.unpack_from(">I", payload, 1)[0]
             ids += struct.unpack_from(f">{count}Q", payload, 5)
@@ -263,6 +272,7 @@ class StreamLink(Wire):
     def chunks(self, credit: int = 1) -> Iterator[tuple[int, list[bytes]]]:
         """The chunks that have come, or one that comes: the first one's offset and the messages. Each gives new credit."""
         for key, payload in self.unasked_frames():
+            refuse(key, payload)
             assert key == DELIVER, f"a frame with key {key:#x} comes to a reader: {payload[:40]!r}"
             if credit:
                 self.send_frame(0x09, payload[:1] + struct.pack(">H", credit))
