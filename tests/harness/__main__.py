@@ -180,7 +180,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
     parser.add_argument("--external-alarm-off", default="", help="a shell command that lifts it")
     parser.add_argument("--cluster", action="store_true", help="the client suites, the differential one and the kill loop through a node that takes no queues, of a cluster of three")
-    parser.add_argument("--quorum", action="store_true", help="the client suites with `default_queue_type = quorum`, on one node or with --cluster on three, and a few partitions with quorum queues")
+    parser.add_argument("--quorum", action="store_true", help="the client suites with `default_queue_type = quorum`, on one node or with --cluster on three, and a few partitions with quorum queues, mirrored ones and streams")
     parser.add_argument("--cycles", type=int, default=20, help="cycles of the kill -9 loop")
     options = parser.parse_args()
     if bool(options.binary) == bool(options.external):
@@ -210,6 +210,7 @@ def main() -> int:
         run_load("partition", [options.binary, "--quorum", "--cycles", "13", "--verify-every", "7"], 600, tally)
         run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3"], 600, tally)
         run_load("partition", [options.binary, "--mirrored", "--cycles", "4"], 600, tally)
+        run_load("partition", [options.binary, "--streams", "--cycles", "5"], 600, tally)
     if not options.quorum and options.binary and (not chosen or "crash" in chosen):
         through = ["--cluster"] if options.cluster else []
         run_load("crash", [options.binary, "--cycles", str(options.cycles), *through], 120 + 30 * options.cycles, tally)

@@ -9,8 +9,9 @@ import time
 
 from .cluster import name
 from .link import Api
+from .queue_users import mirror, wait_for_mirrors
 from .shim import Shim
-from .users import ANSWERS_WITHIN_SECONDS, SERVES_WITHIN_SECONDS, Users, mirror, wait_for_mirrors
+from .users import ANSWERS_WITHIN_SECONDS, SERVES_WITHIN_SECONDS, Users
 
 # Only a test that would never end is ended by this.
 WAY_FOUND_WITHIN_SECONDS = 10
@@ -315,8 +316,12 @@ class Membership(Orders):
     def delete(self, node: int, queue: str, member: str) -> str:
         return f"delete {self.ask(node, 'DELETE', f'/queues/quorum/%2F/{queue}/replicas/delete', {'node': member}).status}"
 
+    def members_told(self, node: int, queue: str):
+        """What a node answers of the members and of how they stand."""
+        return self.ask(node, "GET", f"/queues/quorum/%2F/{queue}/status")
+
     def voters(self, node: int, queue: str) -> list[str]:
-        answer = self.ask(node, "GET", f"/queues/quorum/%2F/{queue}/status")
+        answer = self.members_told(node, queue)
         return [row["Node Name"] for row in answer.json if row.get("Membership") == "voter"] if answer.status == 200 else []
 
     def is_settled(self, node: int, queue: str) -> bool:
@@ -329,7 +334,7 @@ class Membership(Orders):
         for queue in self.users.queues:
             while not self.is_restored(queue):
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"{queue} does not get its members back: {self.ask(self.order[0], 'GET', f'/queues/quorum/%2F/{queue}/status').text}")
+                    raise RuntimeError(f"{queue} does not get its members back: {self.members_told(self.order[0], queue).text}")
                 time.sleep(0.05)
 
     def is_restored(self, queue: str) -> bool:
@@ -352,6 +357,35 @@ class HastyMembership(Membership):
     """The same by somebody who does not wait until a change is made."""
 
     WAITS = False
+
+
+class Copies(Membership):
+    """The same with streams, of which a copy is one that counts once it has everything."""
+
+    def __init__(self, users: Users, shim: Shim | None, dice: random.Random, struck: set[int], alone: bool):
+        super().__init__(users, shim, dice, struck, alone)
+        # How far each stream went at least when its members were changed.
+        self.ends: dict[str, int] = {}
+
+    def add(self, node: int, queue: str, member: str) -> str:
+        return self.change("POST", node, queue, member)
+
+    def delete(self, node: int, queue: str, member: str) -> str:
+        return self.change("DELETE", node, queue, member)
+
+    def change(self, verb: str, node: int, queue: str, member: str) -> str:
+        self.ends[queue] = max((row["committed_offset"] for row in self.copies(node, queue)), default=0)
+        return f"replica {verb} {self.ask(node, verb, f'/leveret/streams/%2F/{queue}/replicas', {'node': member}).status}"
+
+    def members_told(self, node: int, queue: str):
+        return self.ask(node, "GET", f"/leveret/streams/%2F/{queue}/replicas")
+
+    def copies(self, node: int, queue: str) -> list[dict]:
+        answer = self.members_told(node, queue)
+        return answer.json if answer.status == 200 else []
+
+    def voters(self, node: int, queue: str) -> list[str]:
+        return [row["node"] for row in self.copies(node, queue) if row["committed_offset"] >= self.ends.get(queue, 0)]
 
 
 class Leader(Orders):
@@ -417,8 +451,9 @@ KINDS = OF_ALL_QUEUES | {
     "clock jump": ClockJump,
     "membership": Membership,
     "hasty membership": HastyMembership,
+    "copies": Copies,
     "leader": Leader,
     "policy": Policy,
     "conversion": Conversion,
 }
-OF_ONE_KIND = {"membership": "quorum", "hasty membership": "quorum", "policy": "mirrored", "conversion": "mirrored"}
+OF_ONE_KIND = {"membership": "quorum", "hasty membership": "quorum", "copies": "stream", "policy": "mirrored", "conversion": "mirrored"}

@@ -1,0 +1,309 @@
+"""Those who use streams of several nodes while these are in trouble: each node is where one is declared, and has a copy of each.
+
+What is published is known by its offset, so after every cycle each new offset of every copy is looked at, and now and then all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from .client import BROKEN, Client
+from .cluster import Cluster, name
+from .link import B, Q
+from .stream_book import Book, Faults, body_of, code_of, told
+from .stream_clients import READER, WINDOWS, StreamClients
+from .stream_link import FIRST, LAST, METADATA, NEXT, NOT_AVAILABLE, Code, Entry, StreamLink, from_offset
+from .users import SERVES_WITHIN_SECONDS, Users, queue_of
+
+STREAM = {"x-queue-type": "stream"}
+# Of every other stream the oldest segments go.
+KEPT = STREAM | {"x-stream-max-segment-size-bytes": 1_000_000}
+SHORT = STREAM | {"x-stream-max-segment-size-bytes": 500_000, "x-max-length-bytes": 4_000_000}
+# A longer stream is deleted after a complete look, and declared anew.
+LONGEST = 60_000
+READERS = 3
+PAUSE_SECONDS = 0.03
+# Publishers take a node that confirms nothing for so long for lost.
+CONFIRMS_WITHIN_SECONDS = 5
+# A reader that is sent nothing for so long tries another node.
+SENDS_WITHIN_SECONDS = 0.5
+GENERATION = 1
+T = TypeVar("T")
+
+
+class StreamLedger:
+    """The books of all streams, for those who publish to some of them at once."""
+
+    def __init__(self):
+        self.books: dict[str, Book] = {}
+        self.last: dict[int, int] = defaultdict(int)
+        self.queues_of: dict[tuple[int, int], tuple[str, ...]] = {}
+        self.confirmed_total = 0
+
+    def sending(self, publisher: int, queues: tuple[str, ...]) -> int:
+        self.last[publisher] += 1
+        number = self.last[publisher]
+        self.queues_of[publisher, number] = queues
+        for queue in queues:
+            self.books[queue].sent[publisher] = number
+        return number
+
+    def body(self, publisher: int, number: int) -> bytes:
+        return body_of(GENERATION, publisher, number)
+
+    def confirm(self, publisher: int, number: int) -> None:
+        self.confirmed_total += 1
+        for queue in self.queues_of.pop((publisher, number)):
+            self.books[queue].confirmed[publisher].add(number)
+
+    def forget(self) -> None:
+        """Nobody publishes any more, and what was not confirmed never will be."""
+        self.queues_of.clear()
+
+
+class StreamUsers(Users):
+    """They publish over both protocols, and read on any node what is on any other one."""
+
+    ENDS = (*BROKEN, Code)
+    OF_EXTRA_QUEUES = STREAM
+    PAUSE_SECONDS = PAUSE_SECONDS
+
+    def __init__(self, cluster: Cluster, publishers: int):
+        super().__init__(cluster, "stream", publishers, StreamLedger())
+        self.faults = Faults()
+        self.clients = StreamClients(self.stopping, self.faults, self.lock, PAUSE_SECONDS)
+        # Of each stream's one publisher with a name.
+        self.named: dict[str, int] = {}
+
+    def __str__(self) -> str:
+        lengths = ", ".join(f"{book.base} to {book.end}" for book in self.books)
+        total = self.ledger.confirmed_total + self.clients.confirmed_total
+        return f"{total} confirmed, {self.clients.read_total} read, {self.clients.again_total} sent again, offsets {lengths}"
+
+    @property
+    def books(self) -> Iterable[Book]:
+        return self.ledger.books.values()
+
+    def arguments(self, node: int) -> dict:
+        return SHORT if node % 2 else KEPT
+
+    def members(self, _: str) -> int:
+        """How many nodes are to have a stream."""
+        return len(self.nodes)
+
+    def declare(self, client: Client, node: int) -> None:
+        super().declare(client, node)
+        stream = queue_of(node)
+        self.named[stream] = next(self.ids)
+        self.ledger.books[stream] = Book(stream, GENERATION, self.faults, (self.named[stream],), node % 2 == 0)
+
+    def count(self, end: Exception) -> None:
+        if isinstance(end, Code):
+            with self.lock:
+                self.reasons[str(end)] += 1
+
+    # Where streams are.
+
+    def link(self, node: int, timeout: float) -> StreamLink:
+        return StreamLink(self.cluster.nodes[node].stream_port, timeout)
+
+    def leader(self, stream: str, node: int, timeout: float = CONFIRMS_WITHIN_SECONDS) -> StreamLink:
+        """A connection to the node that leads a stream, as this one says."""
+        with self.link(node, timeout) as asked:
+            port = asked.metadata(stream).leader
+        if port is None:
+            raise Code(METADATA, NOT_AVAILABLE)
+        return StreamLink(port, timeout)
+
+    # What goes on.
+
+    def others(self, dice: random.Random) -> list[tuple[Callable, tuple]]:
+        todo: list[tuple[Callable, tuple]] = [(self.publish_named, (stream,)) for stream in self.queues]
+        todo += [(self.publish_nameless, ())] * (dice.random() < 0.7)
+        todo += [(self.read_on, (stream,)) for stream in self.queues if self.ledger.books[stream].keeps_all]
+        return todo + [(self.read_somewhere, ())] * dice.randrange(1, READERS + 1)
+
+    def destinations(self, dice: random.Random) -> list[tuple[str, ...]]:
+        """One for all messages of a publisher: so each stream knows whose it has."""
+        return [dice.choice(super().destinations(dice))]
+
+    def publish_named(self, stream: str, node: int, dice: random.Random) -> None:
+        """Goes on with whichever node leads, and comes again now and then."""
+        with self.leader(stream, node) as link:
+            self.clients.send_named(link, self.ledger.books[stream], self.named[stream], dice.choice(WINDOWS), dice)
+
+    def publish_nameless(self, node: int, dice: random.Random) -> None:
+        stream = dice.choice(self.queues)
+        with self.lock:
+            publisher = next(self.ids)
+        with self.leader(stream, node) as link:
+            self.clients.send_nameless(link, self.ledger.books[stream], publisher, dice)
+
+    def read_on(self, stream: str, node: int, dice: random.Random) -> None:
+        with self.link(node, SENDS_WITHIN_SECONDS) as link:
+            self.clients.read_on(link, self.ledger.books[stream], dice, name(node))
+
+    def read_somewhere(self, node: int, dice: random.Random) -> None:
+        """From the beginning, from the end, from what is known, or from what another node's reader had last."""
+        book = self.ledger.books[dice.choice(self.queues)]
+        with self.lock:
+            offset = dice.choice((dice.randrange(book.end + 1), max(book.seen, default=book.end)))
+        if dice.random() < 0.4:
+            with Client(self.cluster, node) as client:
+                client.socket.settimeout(SENDS_WITHIN_SECONDS)
+                self.clients.read_messages(client, book, dice.choice(("first", "last", "next", offset)))
+            return
+        start, position = dice.choice(((FIRST, 0 if book.keeps_all else None), (LAST, None), (NEXT, None), (from_offset(offset), offset)))
+        with self.link(node, SENDS_WITHIN_SECONDS) as link:
+            self.clients.read_chunks(link, book, start, position)
+
+    # Whether all is served.
+
+    def confirm_one_each(self, node: int) -> dict[str, tuple[int, int]]:
+        """Those who read a node's copies have it then."""
+        with contextlib.ExitStack() as ends:
+            readers: dict[str, StreamLink] = {}
+            for stream in self.queues:
+                link = ends.enter_context(self.link(node, CONFIRMS_WITHIN_SECONDS))
+                leader, replicas = link.metadata(stream)
+                if self.cluster.nodes[node].stream_port in (leader, *replicas):
+                    link.subscribe(0, stream, NEXT)
+                    readers[stream] = link
+            sent = super().confirm_one_each(node)
+            for stream, link in readers.items():
+                body = self.ledger.body(*sent[stream])
+                while not any(body in bodies for _, bodies in link.chunks()):
+                    pass
+        return sent
+
+    def consume_one(self, node: int, queue: str) -> bool:
+        with Client(self.cluster, node, timeout=2) as client:
+            client.call(1, B.Qos(prefetch_count=1), B.QosOk)
+            client.send(1, B.Consume(queue=queue, consumer_tag="one", nowait=True, arguments={"x-stream-offset": "first"}))
+            state: list = []
+            try:
+                while not client.deliveries(state):
+                    pass
+            except TimeoutError:
+                return False
+        return True
+
+    # What stands there.
+
+    def until_answered(self, what: str, ask: Callable[[], T]) -> T:
+        """What is answered as soon as somebody does."""
+        deadline = time.monotonic() + SERVES_WITHIN_SECONDS
+        while True:
+            try:
+                return ask()
+            except self.ENDS as end:
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{what}: {end!r}") from None
+                time.sleep(0.05)
+
+    def mark(self, book: Book, node: int) -> int:
+        """A message that is published and confirmed now: whoever has read so far has had everything that was confirmed before."""
+        publisher = next(self.ids)
+        with self.leader(book.stream, node) as link:
+            (number,) = book.next_numbers(publisher, 1)
+            link.declare_publisher(1, book.stream)
+            link.publish(1, [Entry(number, [book.body(publisher, number)])])
+            self.clients.confirm(book, publisher, link.confirms())
+        return code_of(publisher, number)
+
+    def copy(self, book: Book, node: int, offset: int, mark: int) -> tuple[int, array]:
+        """What a node has from an offset on, up to that message: the first offset, and the messages."""
+
+        def read() -> tuple[int, array]:
+            with self.link(node, 30) as link:
+                return self.clients.read_up_to(link, book, offset, mark)
+
+        try:
+            return self.until_answered(f"{book.stream} is not read on {name(node)}", read)
+        except AssertionError as error:
+            raise AssertionError(f"{name(node)}: {error}\n{self.cluster.nodes[node].log_tail()}") from None
+
+    def compare(self, book: Book, copies: dict[int, tuple[int, array]]) -> int:
+        """All have the same wherever two of them have something. Returns who has most."""
+        best = min(copies, key=lambda node: copies[node][0])
+        first, codes = copies[best]
+        for node, (begin, its) in copies.items():
+            rest = codes[begin - first :]
+            if its != rest:
+                at = next((at for at, (one, other) in enumerate(zip(its, rest)) if one != other), min(len(its), len(rest)))
+                here, there = (told(found[at]) if at < len(found) else "nothing" for found in (its, rest))
+                self.faults.invented.append(f"{book.stream} at {begin + at}: {name(node)} has {here}, and {name(best)} {there}")
+        return best
+
+    def look_through(self, book: Book, again: bool) -> None:
+        """What is new in every copy, or all that is there."""
+        through = self.nodes[len(book.known) % len(self.nodes)]
+        publisher = self.named[book.stream]
+
+        def sequence() -> int:
+            with self.leader(book.stream, through) as link:
+                return link.sequence(f"publisher-{publisher}", book.stream)
+
+        before = self.until_answered(f"{book.stream} has no leader", sequence)
+        mark = self.until_answered(f"nothing is published to {book.stream}", lambda: self.mark(book, through))
+        offset = 0 if again else book.end
+        copies = {node: self.copy(book, node, offset, mark) for node in self.nodes}
+        found = copies[self.compare(book, copies)]
+        (book.judge_again if again else book.judge)(*found)
+        after = self.until_answered(f"{book.stream} has no leader", sequence)
+        if not before <= book.last.get(publisher, 0) <= after:
+            self.faults.tracking.append(f"{book.stream}: publisher {publisher} is told that it has come to {before}, then to {after}; what stands there last is {book.last.get(publisher, 0)}")
+        if book.keeps_all:
+            self.look_at_stored(book)
+
+    def look_at_stored(self, book: Book) -> None:
+        """How far the reader has come, on which all nodes agree sooner or later."""
+
+        def answer(node: int) -> int | None:
+            with self.link(node, CONFIRMS_WITHIN_SECONDS) as link:
+                return link.stored_offset(READER, book.stream)
+
+        deadline = time.monotonic() + CONFIRMS_WITHIN_SECONDS
+        while True:
+            answers = [self.until_answered(f"{name(node)} knows no offset of {book.stream}", lambda node=node: answer(node)) for node in self.nodes]
+            is_right = len(set(answers)) == 1 and book.may_be_stored(READER, answers[0])
+            if is_right or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        if not is_right:
+            self.faults.tracking.append(f"{book.stream}: the offset of {READER} is {answers} on the nodes; {book.safe.get(READER)} was safe, {sorted(book.loose[READER])} was on its way, {max(book.stored[READER], default=None)} was stored at most")
+        if answers[0] is not None:
+            book.safe[READER] = answers[0]
+        book.loose.clear()
+
+    def judge(self, _: Callable[[str], bool]) -> int:
+        self.ledger.forget()
+        for book in self.books:
+            self.look_through(book, again=False)
+        return 0
+
+    def verify(self, dice: random.Random) -> None:
+        """Reads everything again. A long stream ends, and begins anew."""
+        for book in list(self.books):
+            self.look_through(book, again=True)
+            if book.end > LONGEST:
+                with Client(self.cluster, dice.choice(self.nodes)) as client:
+                    client.call(1, Q.Delete(queue=book.stream), Q.DeleteOk)
+                home = self.queues.index(book.stream)
+                with Client(self.cluster, home) as client:
+                    self.declare(client, home)
+
+    def findings(self) -> list[tuple[str, list[str]]]:
+        faults = self.faults
+        return [
+            ("nothing lost that was confirmed or read", faults.lost),
+            ("nothing invented or changed, all copies alike", faults.invented),
+            ("order kept, no offset left out, nothing of a publisher there twice", faults.disordered),
+            ("numbers of publishers and offsets of readers as they were answered", faults.tracking),
+        ]
