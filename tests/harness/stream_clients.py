@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from array import array
+from collections.abc import Callable
 
 from .link import B, Link, spec
 from .stream_book import Book, Faults
@@ -13,6 +14,8 @@ from .stream_link import FIRST, Entry, StreamLink, from_offset
 # So much a publisher has unconfirmed at most.
 WINDOWS = (0, 20, 250)
 READER = "reader"
+# Whether a reader that has these messages need have no more.
+AreLast = Callable[[list[bytes]], bool]
 
 
 class StreamClients:
@@ -56,8 +59,8 @@ class StreamClients:
                 self.confirm(book, publisher, ids)
             self.pause(dice)
 
-    def send_nameless(self, link: StreamLink, book: Book, publisher: int, dice: random.Random) -> None:
-        """Single messages, and several as one entry."""
+    def send_nameless(self, link: StreamLink, book: Book, publisher: int, dice: random.Random, is_patient: bool = False) -> None:
+        """Single messages, and several as one entry; if it is patient, it waits for every confirm."""
         waiting: dict[int, range] = {}
         entry, window = 0, dice.choice(WINDOWS)
         link.declare_publisher(7, book.stream)
@@ -71,9 +74,14 @@ class StreamClients:
                 entries.append(Entry(entry, [book.body(publisher, number) for number in numbers], dice.random() < 0.5))
             link.publish(7, entries)
             while len(waiting) > window:
-                for one in link.confirms():
-                    self.confirm(book, publisher, waiting.pop(one))
+                self.take_confirms(link, book, publisher, waiting)
             self.pause(dice)
+        while is_patient and waiting:
+            self.take_confirms(link, book, publisher, waiting)
+
+    def take_confirms(self, link: StreamLink, book: Book, publisher: int, waiting: dict[int, range]) -> None:
+        for one in link.confirms():
+            self.confirm(book, publisher, waiting.pop(one))
 
     def pause(self, dice: random.Random) -> None:
         if self.pause_seconds:
@@ -98,12 +106,14 @@ class StreamClients:
             self.read_total += len(bodies)
         return offset + len(bodies)
 
-    def read_chunks(self, link: StreamLink, book: Book, start: bytes, position: int | None) -> None:
-        """Reads by the stream protocol from there on, which is at this offset if that is known."""
+    def read_chunks(self, link: StreamLink, book: Book, start: bytes, position: int | None, are_last: AreLast | None = None) -> None:
+        """Reads by the stream protocol from there on, which is at this offset if that is known; until it is stopped or has the last ones."""
         link.subscribe(0, book.stream, start)
-        while not self.stopping.is_set():
+        while are_last or not self.stopping.is_set():
             for chunk in link.chunks():
                 position = self.take(book, position, chunk)
+                if are_last and are_last(chunk[1]):
+                    return
 
     @staticmethod
     def read_up_to(link: StreamLink, book: Book, offset: int, mark: int) -> tuple[int, array]:
@@ -127,19 +137,21 @@ class StreamClients:
                     return first, codes
                 codes.extend(new)
 
-    def read_messages(self, link: Link, book: Book, start: int | str) -> None:
-        """Reads over AMQP from an offset, or from where this word says."""
+    def read_messages(self, link: Link, book: Book, start: int | str, are_last: AreLast | None = None) -> None:
+        """Reads over AMQP from an offset, or from where this word says; until it is stopped or has the last ones."""
         position = start if isinstance(start, int) else None
         state: list = []
         headers: list = []
         link.call(1, B.Qos(prefetch_count=500), B.QosOk)
         link.send(1, B.Consume(queue=book.stream, consumer_tag="c", nowait=True, arguments={"x-stream-offset": start}))
-        while not self.stopping.is_set():
+        while are_last or not self.stopping.is_set():
             tag = 0
             for tag, _, body in link.deliveries(state, headers):
                 properties = spec.BasicProperties()
                 properties.decode(headers.pop(0), 12)
                 position = self.take(book, position, (properties.headers["x-stream-offset"], [body]))
+                if are_last and are_last([body]):
+                    return
             if tag:
                 link.ack(tag, multiple=True)
 

@@ -19,7 +19,7 @@ from .link import B, Q
 from .stream_book import Book, Faults, body_of, code_of, told
 from .stream_clients import READER, WINDOWS, StreamClients
 from .stream_link import FIRST, LAST, METADATA, NEXT, NOT_AVAILABLE, Code, Entry, StreamLink, from_offset
-from .users import SERVES_WITHIN_SECONDS, Users, queue_of
+from .users import PATIENCE_SECONDS, SERVES_WITHIN_SECONDS, Users, queue_of
 
 STREAM = {"x-queue-type": "stream"}
 # Of every other stream the oldest segments go.
@@ -80,6 +80,8 @@ class StreamUsers(Users):
         self.clients = StreamClients(self.stopping, self.faults, self.lock, PAUSE_SECONDS)
         # Of each stream's one publisher with a name.
         self.named: dict[str, int] = {}
+        # The last message of each stream in a cycle.
+        self.marks: dict[str, bytes] = {}
 
     def __str__(self) -> str:
         lengths = ", ".join(f"{book.base} to {book.end}" for book in self.books)
@@ -125,7 +127,7 @@ class StreamUsers(Users):
 
     def others(self, dice: random.Random) -> list[tuple[Callable, tuple]]:
         todo: list[tuple[Callable, tuple]] = [(self.publish_named, (stream,)) for stream in self.queues]
-        todo += [(self.publish_nameless, ())] * (dice.random() < 0.7)
+        todo += [(self.publish_nameless, ()), (self.publish_patiently, ()), (self.follow, ()), (self.follow_over_amqp, ())]
         todo += [(self.read_on, (stream,)) for stream in self.queues if self.ledger.books[stream].keeps_all]
         return todo + [(self.read_somewhere, ())] * dice.randrange(1, READERS + 1)
 
@@ -139,11 +141,50 @@ class StreamUsers(Users):
             self.clients.send_named(link, self.ledger.books[stream], self.named[stream], dice.choice(WINDOWS), dice)
 
     def publish_nameless(self, node: int, dice: random.Random) -> None:
+        """Whatever happens, it hears of each message, or that the stream is led elsewhere, or the connection ends."""
         stream = dice.choice(self.queues)
         with self.lock:
             publisher = next(self.ids)
         with self.leader(stream, node) as link:
-            self.clients.send_nameless(link, self.ledger.books[stream], publisher, dice)
+            link.socket.settimeout(PATIENCE_SECONDS)
+            try:
+                self.clients.send_nameless(link, self.ledger.books[stream], publisher, dice, is_patient=True)
+            except TimeoutError:
+                self.surprises.append(f"a publisher to {stream}, which {name(node)} has sent elsewhere, is told nothing for {PATIENCE_SECONDS} s")
+
+    def follow(self, node: int, dice: random.Random) -> None:
+        """Whatever happens, a reader has everything up to the last message, or is told, or the connection ends."""
+        book = self.ledger.books[dice.choice(self.queues)]
+        start, position = dice.choice(((FIRST, 0 if book.keeps_all else None), (NEXT, None), (from_offset(book.end), book.end)))
+        with self.link(node, PATIENCE_SECONDS) as link:
+            try:
+                self.clients.read_chunks(link, book, start, position, self.has_mark(book))
+            except TimeoutError:
+                self.surprises.append(f"{name(node)} sends a reader of {book.stream} nothing for {PATIENCE_SECONDS} s")
+
+    def follow_over_amqp(self, node: int, dice: random.Random) -> None:
+        book = self.ledger.books[dice.choice(self.queues)]
+        with Client(self.cluster, node, PATIENCE_SECONDS) as client:
+            try:
+                self.clients.read_messages(client, book, dice.choice(("first", "next", book.end)), self.has_mark(book))
+            except TimeoutError:
+                self.surprises.append(f"{name(node)} delivers nothing of {book.stream} for {PATIENCE_SECONDS} s")
+
+    def has_mark(self, book: Book) -> Callable[[list[bytes]], bool]:
+        return lambda bodies: self.marks.get(book.stream) in bodies
+
+    def begin(self, dice: random.Random) -> None:
+        self.marks.clear()
+        super().begin(dice)
+
+    def end(self) -> None:
+        """Those who follow have the last message then."""
+        self.stopping.set()
+        try:
+            for book in self.books:
+                self.mark_end(book, self.nodes[0])
+        finally:
+            super().end()
 
     def read_on(self, stream: str, node: int, dice: random.Random) -> None:
         with self.link(node, SENDS_WITHIN_SECONDS) as link:
@@ -207,11 +248,16 @@ class StreamUsers(Users):
                     raise RuntimeError(f"{what}: {end!r}") from None
                 time.sleep(0.05)
 
-    def mark(self, book: Book, node: int) -> int:
+    def mark_end(self, book: Book, node: int) -> int:
         """A message that is published and confirmed now: whoever has read so far has had everything that was confirmed before."""
-        publisher = next(self.ids)
+        return self.until_answered(f"nothing is published to {book.stream}", lambda: self.mark(book, node))
+
+    def mark(self, book: Book, node: int) -> int:
         with self.leader(book.stream, node) as link:
-            (number,) = book.next_numbers(publisher, 1)
+            with self.lock:
+                publisher = next(self.ids)
+                (number,) = book.next_numbers(publisher, 1)
+            self.marks[book.stream] = book.body(publisher, number)
             link.declare_publisher(1, book.stream)
             link.publish(1, [Entry(number, [book.body(publisher, number)])])
             self.clients.confirm(book, publisher, link.confirms())
@@ -251,7 +297,7 @@ class StreamUsers(Users):
                 return link.sequence(f"publisher-{publisher}", book.stream)
 
         before = self.until_answered(f"{book.stream} has no leader", sequence)
-        mark = self.until_answered(f"nothing is published to {book.stream}", lambda: self.mark(book, through))
+        mark = self.mark_end(book, through)
         offset = 0 if again else book.end
         copies = {node: self.copy(book, node, offset, mark) for node in self.nodes}
         found = copies[self.compare(book, copies)]

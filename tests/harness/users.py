@@ -19,6 +19,8 @@ EXCHANGE = "partition.all"
 WINDOW = 64
 # A node that has healed serves again long before; only a test that would never end is ended by this.
 SERVES_WITHIN_SECONDS = 90
+# Who is told nothing for so long though it is connected would wait for ever. No trouble takes half as long.
+PATIENCE_SECONDS = 30
 # An answer that does not come by then is not waited for: the node that was asked may stand still.
 ANSWERS_WITHIN_SECONDS = 5
 
@@ -122,12 +124,13 @@ class Users:
         """Where the messages of one publisher go: to one queue or to all."""
         return [*((queue,) for queue in self.queues), tuple(self.queues)]
 
-    def publish(self, node: int, dice: random.Random) -> None:
-        """Publishes with a window of unconfirmed messages. Each connection is a publisher of its own."""
+    def publish(self, node: int, dice: random.Random, is_patient: bool = False) -> None:
+        """Publishes with a window of unconfirmed messages, and if it is patient, waits for every answer. Each connection is a publisher of
+        its own."""
         with self.lock:
             publisher = next(self.ids)
         waiting: deque[tuple[int, int]] = deque()
-        with Client(self.cluster, node) as client:
+        with Client(self.cluster, node, PATIENCE_SECONDS if is_patient else 10) as client:
             client.call(1, spec.Confirm.Select(), spec.Confirm.SelectOk)
             tag, destinations = 0, self.destinations(dice)
             while not self.stopping.is_set():
@@ -142,12 +145,24 @@ class Users:
                     batch += client.publish_bytes(exchange, key, self.ledger.body(publisher, number))
                 client.send_bytes(batch)
                 while len(waiting) > WINDOW:
-                    confirmed = client.confirms()
-                    self.settle(waiting, client.nacked, None)
-                    client.nacked.clear()
-                    self.settle(waiting, confirmed, publisher)
+                    self.take_answers(client, waiting, publisher)
                 if self.PAUSE_SECONDS:
                     self.stopping.wait(dice.random() * self.PAUSE_SECONDS)
+            while is_patient and waiting:
+                self.take_answers(client, waiting, publisher)
+
+    def publish_patiently(self, node: int, dice: random.Random) -> None:
+        """Whatever happens, each message is confirmed or refused, or the connection ends."""
+        try:
+            self.publish(node, dice, is_patient=True)
+        except TimeoutError:
+            self.surprises.append(f"{name(node)} says nothing to a publisher for {PATIENCE_SECONDS} s")
+
+    def take_answers(self, client: Client, waiting: deque, publisher: int) -> None:
+        confirmed = client.confirms()
+        self.settle(waiting, client.nacked, None)
+        client.nacked.clear()
+        self.settle(waiting, confirmed, publisher)
 
     def settle(self, waiting: deque, answers: list[tuple[int, bool]], publisher: int | None) -> None:
         """Takes answers off the window; with a publisher they are confirms, without one refusals."""
