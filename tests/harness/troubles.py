@@ -30,6 +30,7 @@ class Trouble:
     # Whether nodes hear nothing of each other meanwhile.
     PARTS = True
     LEAST_NODES = 3
+    NEEDS_SHIM = False
 
     def __init__(self, users: Users, shim: Shim | None, dice: random.Random, struck: set[int], alone: bool):
         self.users, self.cluster, self.shim, self.dice, self.struck, self.alone = users, users.cluster, shim, dice, struck, alone
@@ -68,6 +69,25 @@ class Kill(Trouble):
     def end(self) -> None:
         for node in self.killed:
             self.cluster.nodes[node].spawn()
+
+
+class PowerCut(Kill):
+    """What was written for a moment before and not synced is gone, or a part of it."""
+
+    NEEDS_SHIM = True
+
+    def begin(self) -> None:
+        self.killed = self.some((1, 1, 2, len(self.order)) if self.alone else (1,))
+        for node in self.killed:
+            self.shim.take_notes(node)
+        time.sleep(0.3 + self.dice.random() * 1.5)
+        for node in self.killed:
+            self.cluster.nodes[node].process.kill()
+        for node in self.killed:
+            self.cluster.nodes[node].kill()
+            taken = self.shim.cut_power(node, self.cluster.nodes[node].data, self.dice)
+            with self.users.lock:
+                self.users.reasons["bytes that power cuts took"] += taken
 
 
 class Pause(Trouble):
@@ -191,6 +211,7 @@ class OfTheSystem(Trouble):
     """A system fails one node, or all of them."""
 
     PARTS = False
+    NEEDS_SHIM = True
 
     def begin(self) -> None:
         self.failed = self.order[: self.dice.choice((1, 1, 1, len(self.order)))]
@@ -443,6 +464,7 @@ class Conversion(Orders):
 
 OF_ALL_QUEUES = {"kill -9": Kill, "pause": Pause, "cut off": CutOff, "link cut": LinkCut, "one way": OneWay, "bridge": Bridge}
 KINDS = OF_ALL_QUEUES | {
+    "power cut": PowerCut,
     "split": Split,
     "ring": Ring,
     "scattered": Scattered,
