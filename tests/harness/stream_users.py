@@ -304,7 +304,8 @@ class StreamUsers(Users):
         (book.judge_again if again else book.judge)(*found)
         after = self.until_answered(f"{book.stream} has no leader", sequence)
         if not before <= book.last.get(publisher, 0) <= after:
-            self.faults.tracking.append(f"{book.stream}: publisher {publisher} is told that it has come to {before}, then to {after}; what stands there last is {book.last.get(publisher, 0)}")
+            last = book.last.get(publisher, 0)
+            self.faults.tracking.append(f"{book.stream}: publisher {publisher} is told that it has come to {before}, then to {after}; what stands there last is {last}")
         if book.keeps_all:
             self.look_at_stored(book)
 
@@ -323,7 +324,8 @@ class StreamUsers(Users):
                 break
             time.sleep(0.05)
         if not is_right:
-            self.faults.tracking.append(f"{book.stream}: the offset of {READER} is {answers} on the nodes; {book.safe.get(READER)} was safe, {sorted(book.loose[READER])} was on its way, {max(book.stored[READER], default=None)} was stored at most")
+            loose, most = sorted(book.loose[READER]), max(book.stored[READER], default=None)
+            self.faults.tracking.append(f"{book.stream}: the offset of {READER} is {answers} on the nodes; {book.safe.get(READER)} was safe, {loose} was on its way, {most} was stored at most")
         if answers[0] is not None:
             book.safe[READER] = answers[0]
         book.loose.clear()
