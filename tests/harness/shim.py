@@ -96,9 +96,11 @@ def noted(content: bytes) -> tuple[dict[int, list[Write]], dict[int, int]]:
     written: dict[int, list[Write]] = defaultdict(list)
     safe: dict[int, int] = {}
     at = 0
-    # The last note may not be complete.
     while at + NOTE.size <= len(content):
         is_sync, inode, offset, length, old = NOTE.unpack_from(content, at)
+        if at + NOTE.size + old > len(content):
+            # The node was killed while it noted this, and has not written it.
+            break
         if is_sync:
             safe[inode] = max(offset, safe.get(inode, 0))
         else:
