@@ -1,4 +1,5 @@
-"""Those who use streams of several nodes while these are in trouble: each node is where one is declared, and has a copy of each.
+"""Those who use streams of several nodes while these are in trouble: each node is where one is declared, and has a copy of each, but for one of
+five that only three have.
 
 What is published is known by its offset, so after every cycle each new offset of every copy is looked at, and now and then all of them.
 """
@@ -25,6 +26,8 @@ STREAM = {"x-queue-type": "stream"}
 # Of every other stream the oldest segments go.
 KEPT = STREAM | {"x-stream-max-segment-size-bytes": 1_000_000}
 SHORT = STREAM | {"x-stream-max-segment-size-bytes": 500_000, "x-max-length-bytes": 4_000_000}
+# The last stream of five nodes is on so many of them.
+FEW = 3
 # A longer stream is deleted after a complete look, and declared anew.
 LONGEST = 60_000
 READERS = 3
@@ -93,11 +96,12 @@ class StreamUsers(Users):
         return self.ledger.books.values()
 
     def arguments(self, node: int) -> dict:
-        return SHORT if node % 2 else KEPT
+        arguments = SHORT if node % 2 else KEPT
+        return arguments if self.members(queue_of(node)) == len(self.nodes) else arguments | {"x-initial-cluster-size": FEW}
 
-    def members(self, _: str) -> int:
+    def members(self, stream: str) -> int:
         """How many nodes are to have a stream."""
-        return len(self.nodes)
+        return FEW if self.queues.index(stream) == 4 else len(self.nodes)
 
     def declare(self, client: Client, node: int) -> None:
         super().declare(client, node)
@@ -122,6 +126,23 @@ class StreamUsers(Users):
         if port is None:
             raise Code(METADATA, NOT_AVAILABLE)
         return StreamLink(port, timeout)
+
+    def on_node(self, link: StreamLink, stream: str) -> list[int]:
+        """The nodes that have everything of a stream, as the one says that is asked."""
+        leader, replicas = link.metadata(stream)
+        return [node for node in self.nodes if self.cluster.nodes[node].stream_port in (leader, *replicas)]
+
+    def holders(self, stream: str) -> list[int]:
+        """The same, once these are as many as there are to be."""
+
+        def holders() -> list[int]:
+            with self.link(self.nodes[0], CONFIRMS_WITHIN_SECONDS) as link:
+                found = self.on_node(link, stream)
+            if len(found) != self.members(stream):
+                raise Code(METADATA, NOT_AVAILABLE)
+            return found
+
+        return self.until_answered(f"{stream} is not on {self.members(stream)} nodes", holders)
 
     # What goes on.
 
@@ -212,8 +233,7 @@ class StreamUsers(Users):
             readers: dict[str, StreamLink] = {}
             for stream in self.queues:
                 link = ends.enter_context(self.link(node, CONFIRMS_WITHIN_SECONDS))
-                leader, replicas = link.metadata(stream)
-                if self.cluster.nodes[node].stream_port in (leader, *replicas):
+                if node in self.on_node(link, stream):
                     link.subscribe(0, stream, NEXT)
                     readers[stream] = link
             sent = super().confirm_one_each(node)
@@ -224,6 +244,9 @@ class StreamUsers(Users):
         return sent
 
     def consume_one(self, node: int, queue: str) -> bool:
+        with self.link(node, CONFIRMS_WITHIN_SECONDS) as link:
+            if node not in self.on_node(link, queue):
+                return True
         with Client(self.cluster, node, timeout=2) as client:
             client.call(1, B.Qos(prefetch_count=1), B.QosOk)
             client.send(1, B.Consume(queue=queue, consumer_tag="one", nowait=True, arguments={"x-stream-offset": "first"}))
@@ -299,7 +322,8 @@ class StreamUsers(Users):
         before = self.until_answered(f"{book.stream} has no leader", sequence)
         mark = self.mark_end(book, through)
         offset = 0 if again else book.end
-        copies = {node: self.copy(book, node, offset, mark) for node in self.nodes}
+        holders = self.holders(book.stream)
+        copies = {node: self.copy(book, node, offset, mark) for node in holders}
         found = copies[self.compare(book, copies)]
         (book.judge_again if again else book.judge)(*found)
         after = self.until_answered(f"{book.stream} has no leader", sequence)
@@ -307,10 +331,10 @@ class StreamUsers(Users):
             last = book.last.get(publisher, 0)
             self.faults.tracking.append(f"{book.stream}: publisher {publisher} is told that it has come to {before}, then to {after}; what stands there last is {last}")
         if book.keeps_all:
-            self.look_at_stored(book)
+            self.look_at_stored(book, holders)
 
-    def look_at_stored(self, book: Book) -> None:
-        """How far the reader has come, on which all nodes agree sooner or later."""
+    def look_at_stored(self, book: Book, holders: list[int]) -> None:
+        """How far the reader has come, on which all nodes that have the stream agree sooner or later."""
 
         def answer(node: int) -> int | None:
             with self.link(node, CONFIRMS_WITHIN_SECONDS) as link:
@@ -318,7 +342,7 @@ class StreamUsers(Users):
 
         deadline = time.monotonic() + CONFIRMS_WITHIN_SECONDS
         while True:
-            answers = [self.until_answered(f"{name(node)} knows no offset of {book.stream}", lambda node=node: answer(node)) for node in self.nodes]
+            answers = [self.until_answered(f"{name(node)} knows no offset of {book.stream}", lambda node=node: answer(node)) for node in holders]
             is_right = len(set(answers)) == 1 and book.may_be_stored(READER, answers[0])
             if is_right or time.monotonic() > deadline:
                 break
