@@ -7,6 +7,7 @@ What is published is known by its offset, so after every cycle each new offset o
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import time
 from array import array
@@ -203,7 +204,7 @@ class StreamUsers(Users):
         self.stopping.set()
         try:
             for book in self.books:
-                self.mark_end(book, self.nodes[0])
+                self.mark_end(book)
         finally:
             super().end()
 
@@ -271,9 +272,10 @@ class StreamUsers(Users):
                     raise RuntimeError(f"{what}: {end!r}") from None
                 time.sleep(0.05)
 
-    def mark_end(self, book: Book, node: int) -> int:
+    def mark_end(self, book: Book) -> int:
         """A message that is published and confirmed now: whoever has read so far has had everything that was confirmed before."""
-        return self.until_answered(f"nothing is published to {book.stream}", lambda: self.mark(book, node))
+        through = itertools.cycle(self.nodes)
+        return self.until_answered(f"nothing is published to {book.stream}", lambda: self.mark(book, next(through)))
 
     def mark(self, book: Book, node: int) -> int:
         with self.leader(book.stream, node) as link:
@@ -320,7 +322,7 @@ class StreamUsers(Users):
                 return link.sequence(f"publisher-{publisher}", book.stream)
 
         before = self.until_answered(f"{book.stream} has no leader", sequence)
-        mark = self.mark_end(book, through)
+        mark = self.mark_end(book)
         offset = 0 if again else book.end
         holders = self.holders(book.stream)
         copies = {node: self.copy(book, node, offset, mark) for node in holders}
