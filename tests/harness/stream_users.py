@@ -2,6 +2,7 @@
 five that only three have.
 
 What is published is known by its offset, so after every cycle each new offset of every copy is looked at, and now and then all of them.
+Some wait for ever for what they are told: nobody may hear nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FEW = 3
 # A longer stream is deleted after a complete look, and declared anew.
 LONGEST = 60_000
 READERS = 3
+ASKING = 2
+ASKS_AGAIN_SECONDS = 0.1
 PAUSE_SECONDS = 0.03
 # Publishers take a node that confirms nothing for so long for lost.
 CONFIRMS_WITHIN_SECONDS = 5
@@ -150,6 +153,7 @@ class StreamUsers(Users):
     def others(self, dice: random.Random) -> list[tuple[Callable, tuple]]:
         todo: list[tuple[Callable, tuple]] = [(self.publish_named, (stream,)) for stream in self.queues]
         todo += [(self.publish_nameless, ()), (self.publish_patiently, ()), (self.follow, ()), (self.follow_over_amqp, ())]
+        todo += [(self.ask, ())] * ASKING
         todo += [(self.read_on, (stream,)) for stream in self.queues if self.ledger.books[stream].keeps_all]
         return todo + [(self.read_somewhere, ())] * dice.randrange(1, READERS + 1)
 
@@ -158,9 +162,14 @@ class StreamUsers(Users):
         return [dice.choice(super().destinations(dice))]
 
     def publish_named(self, stream: str, node: int, dice: random.Random) -> None:
-        """Goes on with whichever node leads, and comes again now and then."""
+        """Goes on with whichever node leads, and comes again now and then; or stays until it is told."""
+        is_patient = dice.random() < 0.5
         with self.leader(stream, node) as link:
-            self.clients.send_named(link, self.ledger.books[stream], self.named[stream], dice.choice(WINDOWS), dice)
+            link.socket.settimeout(PATIENCE_SECONDS if is_patient else CONFIRMS_WITHIN_SECONDS)
+            try:
+                self.clients.send_named(link, self.ledger.books[stream], self.named[stream], dice.choice(WINDOWS), dice)
+            except TimeoutError:
+                self.is_lost(f"the publisher with a name to {stream}, which {name(node)} has sent elsewhere,", is_patient)
 
     def publish_nameless(self, node: int, dice: random.Random) -> None:
         """Whatever happens, it hears of each message, or that the stream is led elsewhere, or the connection ends."""
@@ -172,7 +181,12 @@ class StreamUsers(Users):
             try:
                 self.clients.send_nameless(link, self.ledger.books[stream], publisher, dice, is_patient=True)
             except TimeoutError:
-                self.surprises.append(f"a publisher to {stream}, which {name(node)} has sent elsewhere, is told nothing for {PATIENCE_SECONDS} s")
+                self.is_lost(f"a publisher to {stream}, which {name(node)} has sent elsewhere,")
+
+    def is_lost(self, who: str, is_patient: bool = True) -> None:
+        """Somebody is connected and hears nothing: those who are patient would wait for ever."""
+        if is_patient:
+            self.surprises.append(f"{who} is told nothing for {PATIENCE_SECONDS} s")
 
     def follow(self, node: int, dice: random.Random) -> None:
         """Whatever happens, a reader has everything up to the last message, or is told, or the connection ends."""
@@ -182,7 +196,7 @@ class StreamUsers(Users):
             try:
                 self.clients.read_chunks(link, book, start, position, self.has_mark(book))
             except TimeoutError:
-                self.surprises.append(f"{name(node)} sends a reader of {book.stream} nothing for {PATIENCE_SECONDS} s")
+                self.is_lost(f"a reader of {book.stream} on {name(node)}")
 
     def follow_over_amqp(self, node: int, dice: random.Random) -> None:
         book = self.ledger.books[dice.choice(self.queues)]
@@ -190,7 +204,20 @@ class StreamUsers(Users):
             try:
                 self.clients.read_messages(client, book, dice.choice(("first", "next", book.end)), self.has_mark(book))
             except TimeoutError:
-                self.surprises.append(f"{name(node)} delivers nothing of {book.stream} for {PATIENCE_SECONDS} s")
+                self.is_lost(f"a consumer of {book.stream} on {name(node)}")
+
+    def ask(self, node: int, dice: random.Random) -> None:
+        """Whatever happens, each question about a stream is answered, or the connection ends."""
+        stream = dice.choice(self.queues)
+        with self.link(node, PATIENCE_SECONDS) as link:
+            while not self.stopping.wait(dice.random() * ASKS_AGAIN_SECONDS):
+                try:
+                    dice.choice((link.stored_offset, link.sequence))(READER, stream)
+                except Code as refusal:
+                    self.count(refusal)
+                except TimeoutError:
+                    self.is_lost(f"somebody who asks {name(node)} about {stream}")
+                    return
 
     def has_mark(self, book: Book) -> Callable[[list[bytes]], bool]:
         return lambda bodies: self.marks.get(book.stream) in bodies
