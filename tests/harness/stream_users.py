@@ -211,12 +211,13 @@ class StreamUsers(Users):
         stream = dice.choice(self.queues)
         with self.link(node, PATIENCE_SECONDS) as link:
             while not self.stopping.wait(dice.random() * ASKS_AGAIN_SECONDS):
+                question = dice.choice((link.stored_offset, link.sequence))
                 try:
-                    dice.choice((link.stored_offset, link.sequence))(READER, stream)
+                    question(READER, stream)
                 except Code as refusal:
                     self.count(refusal)
                 except TimeoutError:
-                    self.is_lost(f"somebody who asks {name(node)} about {stream}")
+                    self.is_lost(f"somebody who asks {name(node)} for a {question.__name__} in {stream}")
                     return
 
     def has_mark(self, book: Book) -> Callable[[list[bytes]], bool]:
