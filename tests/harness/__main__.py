@@ -210,7 +210,7 @@ def main() -> int:
         run_load("partition", [options.binary, "--quorum", "--cycles", "13", "--verify-every", "7"], 600, tally)
         run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3"], 600, tally)
         run_load("partition", [options.binary, "--mirrored", "--cycles", "4"], 600, tally)
-        run_load("partition", [options.binary, "--streams", "--cycles", "5"], 600, tally)
+        run_load("partition", [options.binary, "--streams", "--cycles", "4"], 600, tally)
     if not options.quorum and options.binary and (not chosen or "crash" in chosen):
         through = ["--cluster"] if options.cluster else []
         run_load("crash", [options.binary, "--cycles", str(options.cycles), *through], 120 + 30 * options.cycles, tally)
