@@ -207,7 +207,7 @@ def main() -> int:
             tally.say(f"FAIL harness: {line} is listed, and nothing of it differs")
     if options.quorum and options.binary and (not chosen or "partition" in chosen):
         # Each kind once, then some at a time of five nodes.
-        run_load("partition", [options.binary, "--quorum", "--cycles", "13", "--verify-every", "7"], 600, tally)
+        run_load("partition", [options.binary, "--quorum", "--cycles", "14", "--verify-every", "7"], 600, tally)
         run_load("partition", [options.binary, "--quorum", "--nodes", "5", "--pairs", "--cycles", "3"], 600, tally)
         run_load("partition", [options.binary, "--mirrored", "--cycles", "4"], 600, tally)
         run_load("partition", [options.binary, "--streams", "--cycles", "4"], 600, tally)
