@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import time
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -172,7 +173,8 @@ class StreamLink(Wire):
         self.send_bytes(struct.pack(">IHH", len(payload) + 4, key, version) + payload)
 
     def next_frame(self) -> tuple[int, bytes]:
-        """The next frame that is no heartbeat: its key, and what comes behind its version."""
+        """The next frame that is no heartbeat: its key, and what comes behind its version. Heartbeats don't prolong the wait."""
+        deadline = time.monotonic() + (self.socket.gettimeout() or 0)
         while True:
             size = struct.unpack(">I", self.read_exactly(4))[0]
             frame = self.read_exactly(size)
@@ -180,6 +182,8 @@ class StreamLink(Wire):
             assert key != CLOSE, f"the broker closes the connection: {frame[8:]!r}"
             if key != HEARTBEAT:
                 return key, frame[4:]
+            if self.socket.gettimeout() and time.monotonic() > deadline:
+                raise TimeoutError("nothing but heartbeats")
 
     def ask(self, key: int, payload: bytes = b"") -> bytes:
         """What a command is answered, behind the number of the question."""
