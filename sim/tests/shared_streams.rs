@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-#[path = "shared_streams_mutants.rs"]
-mod mutants;
-
 use sim::brokers::{self, Brokers, COUNTED_OF_STREAM};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

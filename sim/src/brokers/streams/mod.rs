@@ -1,8 +1,8 @@
 //! A stream that all nodes have: who publishes to it and reads it, and what must be so of it.
 //!
-//! Clients of each node publish over AMQP, as to any queue. Publishers with a reference go where the stream is led, as those of the
-//! stream protocol do: each asks how far it has come, and goes on there, at times with some that it knows to be there. Readers of
-//! each node's copy stay while chunks come, and whole copies are looked at again and again.
+//! Clients of each node publish over AMQP, as to any queue. Publishers with a reference go where the stream is led, as those of
+//! the stream protocol do: each asks how far it has come, and goes on there, at times with some that it knows to be there.
+//! Readers of each node's copy stay while chunks come, and whole copies are looked at again and again.
 
 mod book;
 mod named;
