@@ -54,10 +54,14 @@ impl QueueEvents for Follower {
         broker.map(ask).unwrap_or_default()
     }
 
-    fn say_of_group(&self, stream: QueueId, node: NodeId, said: GroupWord) {
-        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
-            broker.topology().say_of_group(stream, node, said);
-        }
+    fn say_of_group(&self, stream: QueueId, node: NodeId, said: GroupWord) -> bool {
+        let broker = self.broker.get().and_then(Weak::upgrade);
+        broker.is_some_and(|broker| broker.topology().say_of_group(stream, node, said))
+    }
+
+    fn others_of_stream(&self, stream: QueueId) -> Vec<NodeId> {
+        let broker = self.broker.get().and_then(Weak::upgrade);
+        broker.map_or_else(Vec::new, |broker| broker.topology().others_of_stream(stream))
     }
 
     fn unused(&self, queue: QueueId, then: Box<dyn FnOnce() + Send>) {

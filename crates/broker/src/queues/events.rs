@@ -52,8 +52,16 @@ pub trait QueueEvents: Send + Sync {
         BTreeSet::new()
     }
 
-    /// Another node hears this of a reader that is in a group of the stream. It must not wait.
-    fn say_of_group(&self, _stream: QueueId, _node: NodeId, _said: GroupWord) {}
+    /// Another node hears this of readers that are in a group of the stream, if it is not lost. False if it cannot be spoken
+    /// to. It must not wait.
+    fn say_of_group(&self, _stream: QueueId, _node: NodeId, _said: GroupWord) -> bool {
+        false
+    }
+
+    /// The other nodes that have a copy of the stream. It must not wait.
+    fn others_of_stream(&self, _stream: QueueId) -> Vec<NodeId> {
+        Vec::new()
+    }
 
     /// Of a queue that several nodes have, another one leads than before, or none does. Called without the lock of its host.
     fn led(&self, _queue: &Arc<Queue>) {}

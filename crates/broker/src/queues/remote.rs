@@ -109,8 +109,10 @@ pub trait Peers: Debug + Send + Sync {
     /// Asks the node of a member whether its copy of a stream has all chunks up to this entry. It may be lost, as the answer.
     fn ask_has_all(&self, _member: MemberId, _stream: QueueId, _upto: Index) {}
 
-    /// A node hears this of a reader that is in a group of a stream. It is lost with the link alone.
-    fn say_of_group(&self, _node: NodeId, _stream: QueueId, _said: GroupWord) {}
+    /// A node hears this of readers that are in a group of a stream. False if it cannot be spoken to; it may be lost.
+    fn say_of_group(&self, _node: NodeId, _stream: QueueId, _said: GroupWord) -> bool {
+        false
+    }
 
     /// Sends a direct reply to a client of this start of a node. It may be lost, as all of them.
     fn reply(&self, _whose: Incarnation, _vhost: &str, _address: &str, _message: &Message<'_>) {}

@@ -193,11 +193,23 @@ impl Topology {
         numbers.map(crate::groups::NodeId).collect()
     }
 
-    /// Another node hears this of a reader that is in a group of a stream.
-    pub(crate) fn say_of_group(&self, stream: QueueId, node: crate::groups::NodeId, said: GroupWord) {
-        if let Some(peers) = self.peers.get() {
-            peers.say_of_group(NodeId(node.0.into()), stream, said);
-        }
+    /// Another node hears this of readers that are in a group of a stream, if it is not lost. False if it cannot be spoken to.
+    pub(crate) fn say_of_group(&self, stream: QueueId, node: crate::groups::NodeId, said: GroupWord) -> bool {
+        let peers = self.peers.get();
+        peers.is_some_and(|peers| peers.say_of_group(NodeId(node.0.into()), stream, said))
+    }
+
+    /// The other nodes that have a copy of a stream.
+    pub(crate) fn others_of_stream(&self, stream: QueueId) -> Vec<crate::groups::NodeId> {
+        let Some(Handle::Shared(shared)) = self.registry.get(stream) else {
+            return Vec::new();
+        };
+        let own = self.own_node();
+        let others = shared.known.members().map(|it| it.node);
+        let others = others.filter(|node| *node != own);
+        others
+            .filter_map(|node| u32::try_from(node.0).ok().map(crate::groups::NodeId))
+            .collect()
     }
 
     /// The other nodes, if there are some, are told that this one has an alarm, or none any more.

@@ -22,24 +22,34 @@ pub enum Start {
     Time(u64),
 }
 
-/// What nodes say to each other of readers in groups, which have the names that their own node gave them.
+/// What nodes say to each other of readers in groups, which have the names that their own node gave them: see
+/// [`SharedGroups`](super::SharedGroups).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupWord {
-    /// To the node that leads: it joins this group.
-    Join {
-        reader: ConsumerId,
+    /// From the node that leads in this term: does anybody read by the word of an earlier one?
+    Leads { term: u64 },
+    /// To it: nobody does.
+    Follows { term: u64 },
+    /// To it: these are in the group here, all of them, each with whether it reads, or has not heard yet that it must not.
+    /// `number` rises with each change; `heard` is that of the last word about the group that was heard in this term.
+    Members {
+        term: u64,
         group: Arc<[u8]>,
         partition: Option<u32>,
+        number: u64,
+        heard: u64,
+        readers: Vec<(ConsumerId, bool)>,
     },
-    /// To it: it reads no more.
-    Leave { reader: ConsumerId },
-    /// To it: it has heard that it is active no more.
-    SteppedDown { reader: ConsumerId },
-    /// From it: whether it is its group's active one.
-    Active { reader: ConsumerId, active: bool },
-    /// From a node that does not lead: it is in no group.
-    Gone { reader: ConsumerId },
-    /// By nobody: the node cannot be spoken to any more.
+    /// From it: this one of the node's is the group's active one, or none is. `number` rises with each change; `heard` is that
+    /// of the last word of the node.
+    Active {
+        term: u64,
+        group: Arc<[u8]>,
+        number: u64,
+        heard: u64,
+        reader: Option<ConsumerId>,
+    },
+    /// By nobody: the node cannot be spoken to any more, or has started again.
     Lost,
 }
 

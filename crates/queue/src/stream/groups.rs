@@ -18,13 +18,16 @@ pub struct Update {
 }
 
 /// The groups of a stream's readers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Vec<u8>, Group>,
     /// The group of each reader that has one.
     of: BTreeMap<ConsumerId, Vec<u8>>,
+    /// Nobody becomes active.
+    is_held: bool,
 }
 
+#[derive(Debug)]
 struct Group {
     partition: Option<u32>,
     /// In the order in which they joined.
@@ -41,6 +44,40 @@ enum Active {
 }
 
 impl Groups {
+    /// Groups of which no reader becomes active until [`Groups::let_go`]: readers that nobody here knows may be.
+    pub fn held() -> Self {
+        Self {
+            is_held: true,
+            ..Self::default()
+        }
+    }
+
+    /// True if there are readers, and none becomes active yet.
+    pub fn waits(&self) -> bool {
+        self.is_held && !self.groups.is_empty()
+    }
+
+    /// From now on one of each group is active.
+    pub fn let_go(&mut self) -> Vec<Update> {
+        self.is_held = false;
+        self.groups.values_mut().filter_map(Group::choose).collect()
+    }
+
+    /// The active reader of a group, unless it was told that it is so no more.
+    pub fn active(&self, name: &[u8]) -> Option<ConsumerId> {
+        match self.groups.get(name)?.active {
+            Active::Is(reader) => Some(reader),
+            Active::Nobody | Active::StepsDown(_) => None,
+        }
+    }
+
+    fn choose(&mut self, name: &[u8]) -> Option<Update> {
+        match self.is_held {
+            true => None,
+            false => self.groups.get_mut(name)?.choose(),
+        }
+    }
+
     /// Adds a reader. Names are as long as references at most; one with a longer name stays without a group, inactive. A reader
     /// is in one group. `partition` is the stream's place among those of a super stream, over which the active ones are spread.
     pub fn join(&mut self, reader: ConsumerId, name: &[u8], partition: Option<u32>) -> Option<Update> {
@@ -54,7 +91,7 @@ impl Groups {
             active: Active::Nobody,
         });
         group.members.push(reader);
-        group.choose()
+        self.choose(name)
     }
 
     /// It reads no more.
@@ -65,22 +102,21 @@ impl Groups {
         if matches!(group.active, Active::Is(it) | Active::StepsDown(it) if it == reader) {
             group.active = Active::Nobody;
         }
-        let update = group.choose();
         if group.members.is_empty() {
             self.groups.remove(&name);
         }
-        update
+        self.choose(&name)
     }
 
     /// It has heard that it is active no more. Whoever says so without having been told changes nothing.
     pub fn stepped_down(&mut self, reader: ConsumerId) -> Option<Update> {
-        let name = self.of.get(&reader)?;
-        let group = self.groups.get_mut(name)?;
+        let name = self.of.get(&reader)?.clone();
+        let group = self.groups.get_mut(&name)?;
         if group.active != Active::StepsDown(reader) {
             return None;
         }
         group.active = Active::Nobody;
-        group.choose()
+        self.choose(&name)
     }
 }
 
@@ -138,6 +174,24 @@ mod tests {
         // Or is gone.
         let steps = [(b'+', 1), (b'+', 2), (b'-', 1)];
         assert_eq!(names(Some(1), &steps), [(1, true), (1, false), (2, true)]);
+    }
+
+    #[test]
+    fn while_groups_are_held_nobody_becomes_active_and_then_one_of_each() {
+        let mut groups = Groups::held();
+        let [one, other, third] = [1, 2, 3].map(ConsumerId);
+        assert!(!groups.waits(), "for nobody");
+        for (reader, name) in [(one, b"g"), (other, b"g"), (third, b"h")] {
+            assert_eq!(groups.join(reader, name, None), None);
+        }
+        assert_eq!((groups.leave(one), groups.active(b"g")), (None, None));
+        assert!(groups.waits());
+        let told = groups.let_go();
+        assert_eq!(told, [other, third].map(|reader| Update { reader, active: true }));
+        assert_eq!((groups.active(b"g"), groups.waits()), (Some(other), false));
+        assert_eq!(groups.leave(other), None);
+        let active = true;
+        assert_eq!(groups.join(one, b"g", None), Some(Update { reader: one, active }));
     }
 
     proptest! {

@@ -6,11 +6,11 @@
 //! message in memory longer than until the end of a turn.
 //!
 //! Beside it, and no part of it, is what one node knows by itself and nobody agrees on: who reads where ([`Reading`]), and who
-//! is the active one of a group ([`Groups`]). The host has both next to the machine, tells readers what is safe and the machine
-//! where the last of them stands, and does the reading.
+//! is the active one of a group ([`Groups`]; [`SharedGroups`], if the stream is on several nodes). The host has both next to
+//! the machine, tells readers what is safe and the machine where the last of them stands, and does the reading.
 //!
 //! Reading order: this file, [`record`], `publish` (chunks are made), [`segments`], [`senders`], [`contents`]; [`reading`],
-//! [`groups`]; `asked`.
+//! [`groups`], [`shared`]; `asked`.
 
 mod asked;
 pub mod contents;
@@ -20,6 +20,7 @@ pub mod reading;
 pub mod record;
 pub mod segments;
 pub mod senders;
+pub mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ pub use groups::{Groups, Update};
 pub use reading::{ReadEffect, ReadRequest, Reading};
 pub use record::Record;
 pub use segments::Segment;
+pub use shared::{GroupOrders, SharedGroups};
 
 use crate::ends::Ends;
 use model::chunk::{Batch, ChunkKind, Tracking};

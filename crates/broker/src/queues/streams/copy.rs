@@ -2,11 +2,11 @@
 //! which segments go. What is in the stream its group decides ([`super::member`]).
 
 use super::deciding::{answered, stream_settings};
-use super::far_groups::FarGroups;
 use super::log::StreamLog;
 use super::opening::{Handed, Open, Opening};
 use super::reads::Reads;
 use super::recovered::segment;
+use super::unjoined::Unjoined;
 use crate::groups::NodeId;
 use crate::node::Node;
 use crate::node::ends::Ends;
@@ -14,7 +14,8 @@ use crate::queues::Queue;
 use crate::queues::host::{QueueHost, Turned};
 use model::{ConsumerId, Incarnation, Index, QueueSettings, Seq, Timestamp};
 use queue::stream::segments::Segments;
-use queue::stream::{GroupWord, ReadRequest, StreamRequest, StreamSettings, Update};
+use queue::stream::shared::Others;
+use queue::stream::{GroupOrders, GroupWord, ReadRequest, SharedGroups, StreamRequest, StreamSettings};
 use queue::{DropReason, Effect, HandOver, Inspect, Loss, Losses, OwnConsumer, Request};
 use std::sync::{Arc, OnceLock, Weak};
 use storage::JournalId;
@@ -50,7 +51,8 @@ pub struct CopyHost {
     queue: OnceLock<Weak<Queue>>,
     /// Who decided, and in which term if this node did, when that was looked at.
     decides: (Option<NodeId>, Option<u64>),
-    groups: FarGroups,
+    groups: SharedGroups,
+    unjoined: Unjoined,
     /// How many segments there were when it was looked at which of them go; 0 if that is to be looked at again.
     segments: usize,
     /// When one is too old.
@@ -87,7 +89,8 @@ impl CopyHost {
             has_begun: false,
             queue: OnceLock::new(),
             decides: (None, None),
-            groups: FarGroups::default(),
+            groups: SharedGroups::default(),
+            unjoined: Unjoined::default(),
             segments: 0,
             expires_at_ms: u64::MAX,
             now: Timestamp(0),
@@ -133,127 +136,103 @@ impl CopyHost {
         let queue = self.queue();
         let replica = queue.as_ref().and_then(|queue| queue.replica());
         let decides = replica.map_or((None, None), |replica| (replica.leader(), replica.term()));
-        let (reads, groups) = (&mut self.reads, &mut self.groups);
         if std::mem::replace(&mut self.decides, decides) != decides {
-            reads.readers.forget_groups();
-            reads.readers.end_watches(|_| true, &mut reads.effects);
-            *groups = FarGroups::default();
-        } else if decides.1.is_none() {
-            let late = groups.take_late(self.now.0);
-            reads
-                .readers
-                .end_watches(|reader| late.contains(&reader), &mut reads.effects);
+            let (leader, term) = decides;
+            let leader = leader.filter(|_| term.is_none()).map(|leader| leader.0);
+            let groups = self.reads.readers.groups();
+            self.groups.led(leader, term, groups, self.now.0);
+            self.end_watches(|_| true);
+            self.unjoined = Unjoined::default();
+        } else if !self.groups.leads() {
+            let late = self.unjoined.take_late(self.now.0);
+            self.end_watches(|reader| late.contains(&reader));
         }
     }
 
-    fn say(&self, node: NodeId, said: GroupWord) {
-        if let Some(queue) = self.queue() {
-            queue.events().say_of_group(queue.id, node, said);
-        }
+    fn end_watches(&mut self, ends: impl Fn(ConsumerId) -> bool) {
+        let reads = &mut self.reads;
+        reads.readers.end_watches(ends, &mut reads.effects);
     }
 
-    /// What a reader of this node wants of its group goes to the node that leads. False if that is this one, or it is about
+    /// What a reader of this node wants of its group is for the node that leads. False if that is this one, or it is about
     /// something else.
     fn passes_on(&mut self, request: &StreamRequest<Ends>) -> bool {
-        let (leader, term) = self.decides;
-        if term.is_some() {
+        if self.groups.leads() {
             return false;
         }
-        let said = match request {
+        let now_ms = self.now.0;
+        match request {
             StreamRequest::Read(ReadRequest::Watch { reader, .. }) => {
-                self.groups.comes(*reader, self.now.0);
-                return false;
+                self.unjoined.comes(*reader, now_ms);
+                false
             }
             StreamRequest::Read(ReadRequest::Detach { reader }) => {
-                let reader = *reader;
-                if self.groups.goes(reader)
-                    && let Some(leader) = leader
-                {
-                    self.say(leader, GroupWord::Leave { reader });
-                }
-                return false;
+                self.unjoined.take(*reader);
+                self.groups.leave(*reader, now_ms);
+                false
             }
             StreamRequest::Join {
                 reader,
                 group,
                 partition,
             } => {
-                // Nobody leads whom this node knows: it ends soon, and its client looks again.
-                if leader.is_some() {
-                    self.groups.joins(*reader);
+                // If nobody leads whom this node knows, it ends soon, and its client looks again.
+                if self.groups.leader().is_some() && self.unjoined.take(*reader) {
+                    self.groups.join(*reader, group, *partition, now_ms);
                 }
-                GroupWord::Join {
-                    reader: *reader,
-                    group: group.clone(),
-                    partition: *partition,
-                }
+                true
             }
-            StreamRequest::SteppedDown { reader } => GroupWord::SteppedDown { reader: *reader },
-            _ => return false,
+            StreamRequest::SteppedDown { reader } => {
+                self.groups.stepped_down(*reader, now_ms);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Another node says this of groups.
+    fn hear(&mut self, node: u32, said: GroupWord) {
+        let Some(queue) = self.queue().filter(|_| !self.retired) else {
+            return;
         };
-        if let Some(leader) = leader {
-            self.say(leader, said);
-        }
-        true
+        let (mut orders, groups) = (GroupOrders::default(), self.reads.readers.groups());
+        let mut others = OtherNodes(&queue);
+        self.groups
+            .hear(node, said, self.now.0, groups, &mut others, &mut orders);
+        self.obey(orders);
     }
 
-    /// Another node says this.
-    fn hear(&mut self, node: NodeId, said: GroupWord) {
-        let leads = self.decides.1.is_some();
-        let (reads, groups) = (&mut self.reads, &mut self.groups);
-        match said {
-            GroupWord::Join { reader, .. } if !leads => self.say(node, GroupWord::Gone { reader }),
-            GroupWord::Join {
-                reader,
-                group,
-                partition,
-            } => {
-                let Some(queue) = self.queue.get().and_then(Weak::upgrade) else {
-                    return;
-                };
-                let id = groups.of_node(node, reader, || ConsumerId(queue.node().number()));
-                reads.readers.join(id, &group, partition, &mut reads.effects);
-            }
-            GroupWord::Leave { reader } => {
-                if let Some(id) = groups.forget(node, reader) {
-                    reads.readers.leave(id, &mut reads.effects);
-                }
-            }
-            GroupWord::SteppedDown { reader } => {
-                if let Some(id) = groups.known(node, reader) {
-                    reads.readers.stepped_down(id, &mut reads.effects);
-                }
-            }
-            GroupWord::Active { reader, active } if self.decides.0 == Some(node) => {
-                let update = Update { reader, active };
-                reads.readers.tell_active(update, &mut reads.effects);
-            }
-            GroupWord::Active { .. } => {}
-            GroupWord::Gone { reader } => {
-                if groups.goes(reader) {
-                    reads.readers.end_watches(|it| it == reader, &mut reads.effects);
-                }
-            }
-            GroupWord::Lost => {
-                for id in groups.forget_all(node) {
-                    reads.readers.leave(id, &mut reads.effects);
-                }
-                if self.decides.0 == Some(node) {
-                    let joined = groups.take_joined();
-                    reads
-                        .readers
-                        .end_watches(|reader| joined.contains(&reader), &mut reads.effects);
-                }
-            }
+    fn obey(&mut self, orders: GroupOrders) {
+        let reads = &mut self.reads;
+        for update in orders.updates {
+            reads.readers.tell_active(update, &mut reads.effects);
+        }
+        if orders.all_end || !orders.ended.is_empty() {
+            self.end_watches(|reader| orders.all_end || orders.ended.contains(&reader));
         }
     }
 
-    /// Readers of other nodes are told whether they are active.
-    fn tell_far(&mut self) {
-        for Update { reader, active } in self.reads.readers.take_far() {
-            if let Some((node, reader)) = self.groups.whose(reader) {
-                self.say(node, GroupWord::Active { reader, active });
-            }
+    /// What is due of groups: other nodes are asked and told.
+    fn turn_groups(&mut self) {
+        let now_ms = self.now.0;
+        self.groups.tell(&self.reads.readers.take_far());
+        if self.groups.wakes_at_ms(self.reads.readers.groups()) > now_ms {
+            return;
+        }
+        let Some(queue) = self.queue() else { return };
+        let (mut orders, mut others) = (GroupOrders::default(), OtherNodes(&queue));
+        let groups = self.reads.readers.groups();
+        self.groups.settle(now_ms, groups, &mut others, &mut orders);
+        self.obey(orders);
+        let readers = &mut self.reads.readers;
+        self.groups.tell(&readers.take_far());
+        self.groups.say(now_ms, readers.groups(), &mut others);
+    }
+
+    /// No other node counts on readers here any more.
+    fn leave_groups(&mut self) {
+        if let Some(queue) = self.queue() {
+            self.groups.retire(&mut OtherNodes(&queue), self.now.0);
         }
     }
 
@@ -294,6 +273,24 @@ impl CopyHost {
     }
 }
 
+/// The other nodes that have a copy.
+struct OtherNodes<'a>(&'a Queue);
+
+impl Others for OtherNodes<'_> {
+    fn nodes(&mut self) -> Vec<u32> {
+        let nodes = self.0.events().others_of_stream(self.0.id);
+        nodes.into_iter().map(|node| node.0).collect()
+    }
+
+    fn say(&mut self, node: u32, word: GroupWord) -> bool {
+        self.0.events().say_of_group(self.0.id, NodeId(node), word)
+    }
+
+    fn name(&mut self) -> ConsumerId {
+        ConsumerId(self.0.node().number())
+    }
+}
+
 impl QueueHost for CopyHost {
     fn handle(&mut self, now: Timestamp, request: Request<Ends>) {
         self.now = now;
@@ -309,7 +306,7 @@ impl QueueHost for CopyHost {
         match request {
             Request::Stream(request) => {
                 if let StreamRequest::OfNode { node, said } = *request {
-                    self.hear(NodeId(node), said);
+                    self.hear(node, said);
                 }
             }
             Request::Configure { settings } => {
@@ -321,6 +318,7 @@ impl QueueHost for CopyHost {
             }
             Request::Retire => {
                 self.retired = true;
+                self.leave_groups();
                 self.reads.readers.end(&mut self.reads.effects);
             }
             request => self.reads.effects.extend(answered(request).ok()),
@@ -345,7 +343,7 @@ impl QueueHost for CopyHost {
             self.drop_segments();
             self.fetch();
             self.reads.serve();
-            self.tell_far();
+            self.turn_groups();
         }
         self.reads.effects.drain(..).for_each(act);
         self.turned()
@@ -362,7 +360,8 @@ impl QueueHost for CopyHost {
             false => tried
                 .min(opens_at_ms)
                 .min(self.expires_at_ms)
-                .min(self.groups.wakes_at_ms()),
+                .min(self.unjoined.wakes_at_ms())
+                .min(self.groups.wakes_at_ms(self.reads.readers.shown_groups())),
         };
         Turned {
             status: self.reads.status(self.messages(), bytes, committed),

@@ -10,7 +10,7 @@
 //! | `member` | the same as a machine on the journal of several nodes |
 //! | `feeding` | what those have committed, on its way to this node's files |
 //! | `copy` | what each of them does with its copy |
-//! | `far_groups` | readers in groups that are on other nodes |
+//! | `unjoined` | who watches a copy, and whether it came to publish |
 //! | `recovered` | the machine as the files have it |
 //! | `opening` | files that could not be opened are tried again |
 //! | `senders` | other nodes that send what their clients publish |
@@ -26,7 +26,6 @@ mod browse;
 mod consumers;
 mod copy;
 mod deciding;
-mod far_groups;
 mod feeding;
 mod host;
 mod kind;
@@ -39,6 +38,7 @@ mod readers;
 mod reads;
 mod recovered;
 mod senders;
+mod unjoined;
 mod writing;
 
 pub(crate) use copy::is_of_copy;

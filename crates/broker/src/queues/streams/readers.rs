@@ -152,16 +152,14 @@ impl Readers {
         self.tell(ordered, effects);
     }
 
-    /// There are no groups any more.
-    pub(super) fn forget_groups(&mut self) {
-        self.groups = Groups::default();
-        self.far.clear();
+    /// The groups as they are.
+    pub(super) fn shown_groups(&self) -> &Groups {
+        &self.groups
     }
 
-    /// A reader of another node has left its group.
-    pub(super) fn leave(&mut self, reader: ConsumerId, effects: &mut Vec<Effect<Ends>>) {
-        let update = self.groups.leave(reader);
-        self.update(update, effects);
+    /// The groups. What comes of it for readers is to be [told](Self::tell_active).
+    pub(super) fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
     }
 
     /// What readers of other nodes are to be told.
@@ -218,24 +216,21 @@ impl Readers {
 
     /// Tells one whether it is its group's active one.
     fn update(&mut self, update: Option<Update>, effects: &mut Vec<Effect<Ends>>) {
-        let Some(update) = update else { return };
-        if !self.tell_active(update, effects) {
-            self.far.push(update);
-        }
+        update
+            .into_iter()
+            .for_each(|update| self.tell_active(update, effects));
     }
 
-    /// The same, whoever says so. False if it is none of this node's.
-    pub(super) fn tell_active(&mut self, update: Update, effects: &mut Vec<Effect<Ends>>) -> bool {
+    /// The same, whoever says so.
+    pub(super) fn tell_active(&mut self, update: Update, effects: &mut Vec<Effect<Ends>>) {
         let Update { reader, active } = update;
-        let Some(outlet) = self.outlets.get(&reader).cloned() else {
-            return false;
-        };
-        let consumer = reader;
-        effects.push(Effect::Active {
-            outlet,
-            consumer,
-            active,
-        });
-        true
+        match self.outlets.get(&reader).cloned() {
+            Some(outlet) => effects.push(Effect::Active {
+                outlet,
+                consumer: reader,
+                active,
+            }),
+            None => self.far.push(update),
+        }
     }
 }

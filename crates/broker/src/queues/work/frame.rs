@@ -13,9 +13,14 @@
 //!   10 lacks  stream, the offset from which on the node lacks chunks that the other one has
 //!   11 chunks  stream, that offset, the first one that the node has, how many chunks: of each its entry's term and index, its
 //!              length, and itself
-//!   12 group  stream, a reader by its node's name for it, what is so u8: 0 it joins a group (whose name stands behind with its
-//!             length, and one more than the place of the stream in a super stream, or 0), 1 it leaves, 2 it has stepped down,
-//!             3 it is active, 4 it is not, 5 it is in none
+//!   12 group  stream, what is said of groups of its readers u8, a term, then
+//!               0 the node leads in that
+//!               1 it follows the other one in that
+//!               2 the group's name with its length, one more than the place of the stream in a super stream, or 0, the number of
+//!                 this word, that of the last one that was heard, how many readers of the node are in the group: of each the
+//!                 node's name for it, and whether it reads u8
+//!               3 the group's name with its length, the number of this word, that of the last one that was heard, whether one of
+//!                 the other node's readers is active u8, and which
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.
@@ -34,6 +39,7 @@ use cluster::Mark;
 use model::{Block, ConsumerId, Index, QueueId};
 use queue::encoding::{Input, put};
 use queue::stream::GroupWord;
+use queue::stream::shared::READERS_MOST;
 use std::sync::Arc;
 
 pub(super) const VERSION: u8 = 1;
@@ -103,7 +109,7 @@ pub enum Envelope {
         upto: Index,
         asks: bool,
     },
-    /// Something is so of a reader in a group.
+    /// Something is so of readers in a group.
     Group { stream: QueueId, said: GroupWord },
     /// The node was asked about a queue that it does not lead: this one does. Or nobody has asked, and it is a stream that the
     /// other node has no copy of.
@@ -278,45 +284,98 @@ impl Envelope {
 }
 
 fn put_word(out: &mut Vec<u8>, word: &GroupWord) {
-    let (reader, number) = match word {
-        GroupWord::Join { reader, .. } => (reader.0, 0),
-        GroupWord::Leave { reader } => (reader.0, 1),
-        GroupWord::SteppedDown { reader } => (reader.0, 2),
-        GroupWord::Active { reader, active: true } => (reader.0, 3),
-        GroupWord::Active { reader, .. } => (reader.0, 4),
-        GroupWord::Gone { reader } => (reader.0, 5),
+    let (number, term) = match word {
+        GroupWord::Leads { term } => (0, term),
+        GroupWord::Follows { term } => (1, term),
+        GroupWord::Members { term, .. } => (2, term),
+        GroupWord::Active { term, .. } => (3, term),
         // Nobody says it.
-        GroupWord::Lost => (0, 6),
+        GroupWord::Lost => (4, &0),
     };
-    put(out, reader);
     out.push(number);
-    if let GroupWord::Join { group, partition, .. } = word {
+    put(out, *term);
+    let mut put_group = |group: &[u8], numbers: &[u64]| {
         put(out, group.len() as u64);
         out.extend_from_slice(group);
-        put(out, partition.map_or(0, |partition| u64::from(partition) + 1));
+        numbers.iter().for_each(|number| put(out, *number));
+    };
+    match word {
+        GroupWord::Members {
+            group,
+            partition,
+            number,
+            heard,
+            readers,
+            ..
+        } => {
+            let place = partition.map_or(0, |partition| u64::from(partition) + 1);
+            put_group(group, &[place, *number, *heard, readers.len() as u64]);
+            for (reader, reads) in readers {
+                put(out, reader.0);
+                out.push(u8::from(*reads));
+            }
+        }
+        GroupWord::Active {
+            group,
+            number,
+            heard,
+            reader,
+            ..
+        } => {
+            put_group(group, &[*number, *heard]);
+            out.push(u8::from(reader.is_some()));
+            reader.iter().for_each(|reader| put(out, reader.0));
+        }
+        _ => {}
     }
 }
 
 fn word(input: &mut Input<'_>) -> Option<GroupWord> {
-    let reader = ConsumerId(input.number()?);
-    Some(match input.take::<1>()?[0] {
-        0 => GroupWord::Join {
-            reader,
+    let (number, term) = (input.octet()?, input.number()?);
+    Some(match number {
+        0 => GroupWord::Leads { term },
+        1 => GroupWord::Follows { term },
+        2 => GroupWord::Members {
+            term,
             group: short(input)?.into(),
             partition: match input.number()? {
                 0 => None,
                 place => Some(u32::try_from(place - 1).ok()?),
             },
+            number: input.number()?,
+            heard: input.number()?,
+            readers: readers(input)?,
         },
-        1 => GroupWord::Leave { reader },
-        2 => GroupWord::SteppedDown { reader },
-        number @ (3 | 4) => {
-            let active = number == 3;
-            GroupWord::Active { reader, active }
-        }
-        5 => GroupWord::Gone { reader },
+        3 => GroupWord::Active {
+            term,
+            group: short(input)?.into(),
+            number: input.number()?,
+            heard: input.number()?,
+            reader: match flag(input)? {
+                true => Some(ConsumerId(input.number()?)),
+                false => None,
+            },
+        },
         _ => return None,
     })
+}
+
+/// Those of a group, of which there are no more than are said. Nothing is allocated for what is not there.
+fn readers(input: &mut Input<'_>) -> Option<Vec<(ConsumerId, bool)>> {
+    let count = usize::try_from(input.number()?).ok()?;
+    let mut readers = Vec::new();
+    for _ in 0..(count <= READERS_MOST).then_some(count)? {
+        readers.push((ConsumerId(input.number()?), flag(input)?));
+    }
+    Some(readers)
+}
+
+fn flag(input: &mut Input<'_>) -> Option<bool> {
+    match input.octet()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
 /// Whether they are chunks is looked at where they are written.
@@ -346,14 +405,6 @@ fn name(input: &mut Input<'_>) -> Option<Box<str>> {
 }
 
 /// Bytes with their length, no more than a name has.
-fn flag(input: &mut Input<'_>) -> Option<bool> {
-    match input.take::<1>()?[0] {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
-    }
-}
-
 fn short<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let length = usize::try_from(input.number()?).ok()?;
     let (name, rest) = input.rest.split_at_checked(length)?;
@@ -431,27 +482,34 @@ mod tests {
         Envelope::Chunks { stream, pieces }
     }
 
-    fn group(partition: Option<u32>) -> Envelope {
-        let said = GroupWord::Join {
-            reader: ConsumerId(7),
+    fn group(partition: Option<u32>, readers: usize) -> Envelope {
+        let reader = |number| (ConsumerId(7 + number as u64), number == 1);
+        let said = GroupWord::Members {
+            term: 300,
             group: b"g"[..].into(),
             partition,
+            number: 5,
+            heard: 4,
+            readers: (0..readers).map(reader).collect(),
         };
         let stream = QueueId(500);
         Envelope::Group { stream, said }
     }
 
     fn words() -> Vec<Envelope> {
-        let (stream, reader) = (QueueId(5), ConsumerId(7));
+        let (stream, term) = (QueueId(5), 300);
+        let active = |reader| GroupWord::Active {
+            term,
+            group: b"g"[..].into(),
+            number: 6,
+            heard: 5,
+            reader,
+        };
         let words = [
-            GroupWord::Leave { reader },
-            GroupWord::SteppedDown { reader },
-            GroupWord::Active { reader, active: true },
-            GroupWord::Active {
-                reader,
-                active: false,
-            },
-            GroupWord::Gone { reader },
+            GroupWord::Leads { term },
+            GroupWord::Follows { term },
+            active(None),
+            active(Some(ConsumerId(7))),
         ];
         words.map(|said| Envelope::Group { stream, said }).into()
     }
@@ -496,6 +554,13 @@ mod tests {
     }
 
     #[test]
+    fn a_word_of_a_group_names_so_many_readers_at_most() {
+        let said = |readers| group(None, readers).encode().concat();
+        assert!(Envelope::decode(said(READERS_MOST)).is_some());
+        assert_eq!(Envelope::decode(said(READERS_MOST + 1)), None);
+    }
+
+    #[test]
     fn what_is_read_is_what_was_written_and_nothing_that_was_cut_or_is_of_another_version() {
         let frame = Frame {
             messages: vec![ToNode::Credit { bytes: 1 << 20 }],
@@ -520,8 +585,8 @@ mod tests {
             lacks(),
             has_all(),
             chunks(),
-            group(None),
-            group(Some(2)),
+            group(None, 0),
+            group(Some(2), 2),
         ]
         .into_iter()
         .chain(words())
@@ -563,10 +628,10 @@ mod tests {
             lacks(),
             has_all(),
             chunks(),
-            group(Some(2)),
+            group(Some(2), 2),
         ];
         let one = |envelope: Envelope| envelope.encode().concat().escape_ascii().to_string();
-        let all = all.into_iter().chain(alarms.map(Envelope::Alarm));
+        let all = all.into_iter().chain(words()).chain(alarms.map(Envelope::Alarm));
         let written: Vec<String> = all.map(one).collect();
         assert_eq!(
             written,
@@ -580,7 +645,11 @@ mod tests {
                 r"\x01\n\xf4\x03\x80\x80\x80\x80\x80 \x00\x00\x00\n",
                 r"\x01\r\x01\xf4\x03\x03\xac\x02\x00\x00\x00\x08",
                 r"\x01\x0b\xf4\x03\x07\x05\x02\x02\xac\x02\x03one\x02\xac\x02\x03two\x00\x00\x00\x15",
-                r"\x01\x0c\xf4\x03\x07\x00\x01g\x03\x00\x00\x00\t",
+                r"\x01\x0c\xf4\x03\x02\xac\x02\x01g\x03\x05\x04\x02\x07\x00\x08\x01\x00\x00\x00\x11",
+                r"\x01\x0c\x05\x00\xac\x02\x00\x00\x00\x06",
+                r"\x01\x0c\x05\x01\xac\x02\x00\x00\x00\x06",
+                r"\x01\x0c\x05\x03\xac\x02\x01g\x06\x05\x00\x00\x00\x00\x0b",
+                r"\x01\x0c\x05\x03\xac\x02\x01g\x06\x05\x01\x07\x00\x00\x00\x0c",
                 r"\x01\x04\x01\x00\x00\x00\x03",
                 r"\x01\x04\x02\x00\x00\x00\x03",
                 r"\x01\x04\x03\x00\x00\x00\x03",

@@ -241,7 +241,7 @@ impl Here {
     }
 }
 
-/// Another node says this of a reader in a group of a stream, of which this one has a copy.
+/// Another node says this of readers in a group of a stream, of which this one has a copy.
 fn say_of_node(copy: &Arc<Queue>, node: NodeId, said: GroupWord) {
     let node = node.0;
     copy.submit(queue::Request::Stream(Box::new(StreamRequest::OfNode {
@@ -324,6 +324,9 @@ impl Work {
             return;
         }
         let (before, was_reached) = self.node(node).up(start);
+        if before != 0 && before != start {
+            self.loses_readers(node);
+        }
         let reason = self.alarm.get();
         if reason.is_some() {
             self.here.send(node, Envelope::Alarm(reason));
@@ -351,15 +354,20 @@ impl Work {
         let Some(known) = self.known(node) else { return };
         known.down();
         self.followed.down(node);
-        let existing = self.here.existing.upgrade();
-        for copy in existing.map_or_else(Vec::new, |existing| existing.stream_copies()) {
-            say_of_node(&copy, node, GroupWord::Lost);
-        }
+        self.loses_readers(node);
         self.parked().forget(node);
         let lost = incarnation(node, known.start());
         for served in self.all_served() {
             served.put(served::Brought::Lost(lost));
             served.turn();
+        }
+    }
+
+    /// Readers of a node that are in groups of streams may be gone, or may not hear that they are.
+    fn loses_readers(&self, node: NodeId) {
+        let existing = self.here.existing.upgrade();
+        for copy in existing.map_or_else(Vec::new, |existing| existing.stream_copies()) {
+            say_of_node(&copy, node, GroupWord::Lost);
         }
     }
 
@@ -427,8 +435,14 @@ impl Work {
             }
             Some(Envelope::Group { stream, said }) => {
                 let existing = self.here.existing.upgrade();
-                if let Some(copy) = existing.and_then(|existing| existing.replica(stream)) {
-                    say_of_node(&copy, from, said);
+                match (existing.and_then(|existing| existing.replica(stream)), said) {
+                    (Some(copy), said) => say_of_node(&copy, from, said),
+                    // Nobody reads it here.
+                    (None, GroupWord::Leads { term }) => {
+                        let said = GroupWord::Follows { term };
+                        self.here.send(from, Envelope::Group { stream, said });
+                    }
+                    (None, _) => {}
                 }
             }
             Some(Envelope::HasAll {
@@ -667,6 +681,12 @@ impl Work {
         all.get(&node).cloned()
     }
 
+    /// The same, if it can be spoken to.
+    fn known_up(&self, node: catalog::NodeId) -> Option<Arc<Reached>> {
+        let known = self.known(NodeId(u32::try_from(node.0).ok()?))?;
+        known.is_up().then_some(known)
+    }
+
     fn node(&self, node: NodeId) -> Arc<Reached> {
         let mut all = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Reached::new(node, self.here.clone()));
@@ -729,10 +749,12 @@ impl Peers for Work {
             .stream_addresses()
     }
 
-    fn say_of_group(&self, node: catalog::NodeId, stream: QueueId, said: GroupWord) {
-        if let Ok(node) = u32::try_from(node.0) {
-            self.here.send(NodeId(node), Envelope::Group { stream, said });
-        }
+    fn say_of_group(&self, node: catalog::NodeId, stream: QueueId, said: GroupWord) -> bool {
+        let Some(known) = self.known_up(node) else {
+            return false;
+        };
+        self.here.send(known.node, Envelope::Group { stream, said });
+        true
     }
 
     fn ask_for_chunks(&self, node: catalog::NodeId, stream: QueueId, from: u64) {
@@ -757,11 +779,7 @@ impl Peers for Work {
     }
 
     fn store_offset(&self, node: catalog::NodeId, stream: QueueId, reference: &[u8], offset: u64) -> bool {
-        let node = u32::try_from(node.0).ok().map(NodeId);
-        let Some(known) = node
-            .and_then(|node| self.known(node))
-            .filter(|known| known.is_up())
-        else {
+        let Some(known) = self.known_up(node) else {
             return false;
         };
         let reference = reference.into();

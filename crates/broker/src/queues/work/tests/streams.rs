@@ -102,3 +102,15 @@ fn an_offset_is_stored_in_a_stream_of_another_node_and_the_last_one_counts() {
     let missing = pair.away.session.store_stream_offset("none", b"reader", 1);
     assert_eq!(missing, Err(NoStream::Missing));
 }
+
+#[test]
+fn a_node_without_a_copy_of_a_stream_says_to_whoever_leads_it_that_nobody_reads_there() {
+    let pair = Pair::new();
+    pair.link();
+    pair.arrive();
+    let (stream, term) = (QueueId(77), 3);
+    let said = |said| Envelope::Group { stream, said }.encode().concat();
+    pair.away.work.receive(HOME, said(GroupWord::Leads { term }));
+    let answer = pair.wire.0.lock().unwrap().pop_front();
+    assert_eq!(answer, Some((HOME, said(GroupWord::Follows { term }).into())));
+}
