@@ -372,7 +372,8 @@ impl NodeGroups {
         self.put(Mail::Abstain(group));
     }
 
-    /// What is committed of a group that this node leads is told its followers now, not with the next entries: none are on their way.
+    /// What is committed of a group that this node leads is told its followers now, not with the next entries: none are on
+    /// their way.
     /// [`NodeGroups::turn`] follows.
     pub(super) fn tell_commits(&self, group: GroupId) {
         self.put(Mail::TellCommits(group));

@@ -141,8 +141,8 @@ impl StreamFolder {
         self.readers[stream.0 as usize % READERS].send(Box::new(job));
     }
 
-    /// Has the files of a stream removed by its writing thread, after everything else that was sent for it. Until that is done, the
-    /// files of another copy of it are opened by that thread only.
+    /// Has the files of a stream removed by its writing thread, after everything else that was sent for it. Until that is done,
+    /// the files of another copy of it are opened by that thread only.
     pub fn remove(&self, stream: QueueId, job: impl FnOnce() + Send + 'static) {
         *self.removing().entry(stream).or_default() += 1;
         // Without a thread it is done by the next start.
@@ -186,7 +186,8 @@ impl StreamFolder {
         }
     }
 
-    /// Puts the files of a stream aside, which are not open, in place of those that were put there before. Returns where they are.
+    /// Puts the files of a stream aside, which are not open, in place of those that were put there before. Returns where they
+    /// are.
     ///
     /// # Errors
     /// One cannot be moved.

@@ -356,7 +356,8 @@ impl Group {
         self.campaign_in = Some(settings.election / 2 + self.pause(settings));
     }
 
-    /// Asks at once. Whoever has not noticed yet that the leader is lost does not answer: then it asks again in each of the next ticks.
+    /// Asks at once. Whoever has not noticed yet that the leader is lost does not answer: then it asks again in each of the
+    /// next ticks.
     fn campaign_early(&mut self, ticks: u32, settings: &Settings) {
         self.attempts = 0;
         self.campaign(settings);
@@ -377,7 +378,8 @@ impl Group {
         !lost.is_empty()
     }
 
-    /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote. For what is given see
+    /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote. For what is
+    /// given see
     /// [`tick`](Self::tick); votes are asked for in `late` ticks, or at once.
     pub fn suspect(
         &mut self,

@@ -125,7 +125,8 @@ impl<E: Ends> Reading<E> {
         }
     }
 
-    /// What is behind this offset was taken back, since a disk had no room for it, and comes again: until then nobody is sent any of it.
+    /// What is behind this offset was taken back, since a disk had no room for it, and comes again: until then nobody is sent
+    /// any of it.
     pub fn retract(&mut self, below: u64) {
         self.committed = self.committed.min(below);
     }

@@ -90,7 +90,8 @@ impl Consumers {
         }
     }
 
-    /// This was read for one of them of files that end before `end`. If it could not be read, returns where its deliveries went: it ends.
+    /// This was read for one of them of files that end before `end`. If it could not be read, returns where its deliveries
+    /// went: it ends.
     pub fn loaded(&mut self, loaded: Loaded, end: u64) -> Option<Outlet> {
         let it = self.all.get_mut(&loaded.consumer)?;
         it.is_loading = false;

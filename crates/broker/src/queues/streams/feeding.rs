@@ -276,8 +276,8 @@ impl StreamLog {
         });
     }
 
-    /// The files have the chunks of all entries up to `handed`, and are to have what is committed. What the last checkpoint says of
-    /// what was synced the log need not have.
+    /// The files have the chunks of all entries up to `handed`, and are to have what is committed. What the last checkpoint
+    /// says of what was synced the log need not have.
     pub(crate) fn begin_at(self: &Arc<Self>, handed: Index, stands: Stands) {
         let Stands {
             synced,
@@ -363,8 +363,8 @@ impl StreamLog {
         }
     }
 
-    /// The entry up to which a member is to be asked whether it has all chunks, which this one is now unless it was asked before. None
-    /// if it has said that it has.
+    /// The entry up to which a member is to be asked whether it has all chunks, which this one is now unless it was asked
+    /// before. None if it has said that it has.
     pub(crate) fn asks_has_all(&self, member: MemberId, committed: Index) -> Option<Index> {
         let mut io = self.io();
         let asked = io.asked.entry(member).or_insert(Asked {

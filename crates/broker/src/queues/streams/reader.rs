@@ -91,8 +91,8 @@ impl StreamReader {
             match self.log.read(&mut self.cursor, self.position, below) {
                 Ok(page) if !page.is_empty() => self.page = page,
                 Ok(_) => {
-                    // What is below was dropped meanwhile, or is damaged to its end; or a full disk has it taken back, and it comes
-                    // again.
+                    // What is below was dropped meanwhile, or is damaged to its end; or a full disk has it taken back, and it
+                    // comes again.
                     self.cursor = None;
                     let end = below.min(self.log.end());
                     if self.position >= end {

@@ -21,6 +21,8 @@
 //!                 node's name for it, and whether it reads u8
 //!               3 the group's name with its length, the number of this word, that of the last one that was heard, whether one of
 //!                 the other node's readers is active u8, and which
+//!   13 has all  whether it asks u8, stream, the life of the member that is asked or answers, the entry up to which its files have all
+//!             chunks
 //! ```
 //!
 //! What is said about detours has the same version and other kinds: `passed`.

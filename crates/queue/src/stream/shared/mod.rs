@@ -19,7 +19,7 @@
 //! | a reader has joined, and its node says so | that is lost | it says so again |
 //! | the leader knows it | another one leads | all nodes end their readers as soon as they know; the next leader waits for them |
 //! | the same | the same one leads again, in another term | the same: it asks, and names that |
-//! | the same | its node loses sight of the leader for a moment, and ends its readers | it says who is in the group now |
+//! | the same | its node does not hear of the leader for a moment, and ends its readers | it says who is in the group now |
 //! | the same | the link breaks | its node ends its readers; until it has said so, or counts as down, the leader counts on them |
 //! | the same | its node starts again | the same |
 //! | the same | its node has no copy any more | it says that nobody is in the group; if that is lost, it is silent |

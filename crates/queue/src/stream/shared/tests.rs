@@ -362,7 +362,7 @@ fn whatever_word_is_lost_is_made_up_for() {
 }
 
 #[test]
-fn a_node_that_loses_sight_of_the_leader_for_a_moment_leaves_nobody_behind() {
+fn a_node_that_does_not_hear_of_the_leader_for_a_moment_leaves_nobody_behind() {
     let mut world = World::new(None);
     world.join(1);
     world.arrive();
