@@ -16,7 +16,7 @@ pub const NAMED: u32 = 100;
 const AGAIN: u64 = 6;
 
 /// Who waits for so long for a confirm goes and comes again.
-pub const PATIENCE: Duration = Duration::from_secs(4);
+pub const GOES_AFTER: Duration = Duration::from_secs(4);
 
 /// How a publisher with a reference stands.
 pub enum Stand {
@@ -79,7 +79,7 @@ impl Brokers {
         );
         let now = self.clock;
         let named = &self.streaming().named[which];
-        let is_over = now > named.since + PATIENCE && !named.is_answered();
+        let is_over = now > named.since + GOES_AFTER && !named.is_answered();
         if leaves || is_over {
             self.away(which);
         }

@@ -1,7 +1,7 @@
 //! What must be so of a stream once everything has healed, also if all nodes have ended at the same time.
 
 use super::super::{Brokers, Client, NODES, Place};
-use super::named::{PATIENCE, Stand};
+use super::named::{GOES_AFTER, Stand};
 use std::time::Duration;
 
 /// Once everything has healed, all copies have all within this.
@@ -60,7 +60,7 @@ impl Brokers {
                 };
                 if is_away {
                     self.come(at, which);
-                } else if now > since + PATIENCE {
+                } else if now > since + GOES_AFTER {
                     self.away(which);
                 } else if open > 0 {
                     self.send_named(which, open, 0);
