@@ -5,7 +5,7 @@
 //! them, synced. What neither has any more, another node's files have: there is a [`Hole`], and they are asked. Files never go on
 //! behind a hole.
 
-use super::log::{StreamLog, entry};
+use super::log::{Io, StreamLog, entry};
 use super::writing::TRY_AGAIN_MS;
 use crate::groups::NodeId;
 use bytes::Bytes;
@@ -487,7 +487,7 @@ impl StreamLog {
     }
 
     /// The offset of the next chunk.
-    fn next_in_files(&self) -> u64 {
+    pub(super) fn next_in_files(&self) -> u64 {
         match self.files().segment_count() {
             0 => self.io().feeding.begins,
             _ => self.files().bounds().1,
@@ -653,9 +653,22 @@ impl StreamLog {
         Ok(())
     }
 
+    /// What was not synced was taken back, and the files end at this offset: it is read of the log again, or fetched.
+    pub(super) fn take_back(&self, io: &mut Io, next: u64) {
+        io.feeding.handed = io.feeding.synced;
+        io.feeding.unsynced = 0;
+        if let Some(hole) = &mut io.feeding.hole {
+            hole.goes_on_at(next);
+        }
+        self.is_taken_back(next);
+    }
+
     fn end_round(self: &Arc<Self>, outcome: Result<(), StorageError>, round: &Round, kept: Option<u64>) {
+        let next = self.next_in_files();
         let mut io = self.io();
         match outcome {
+            // The sync before a removal had no room.
+            Ok(()) if next < round.next => self.take_back(&mut io, next),
             Ok(()) => {
                 let feeding = &mut io.feeding;
                 feeding.handed = feeding.handed.max(round.handed);
@@ -678,15 +691,7 @@ impl StreamLog {
             }
             // What was not synced is taken back, and is read of the log again.
             Err(error) if error.may_pass() && !self.files().has_failed() => {
-                io.feeding.handed = io.feeding.synced;
-                io.feeding.unsynced = 0;
-                drop(io);
-                let next = self.next_in_files();
-                self.is_taken_back(next);
-                io = self.io();
-                if let Some(hole) = &mut io.feeding.hole {
-                    hole.goes_on_at(next);
-                }
+                self.take_back(&mut io, next);
                 self.stalls(&mut io.writing, &error);
             }
             Err(error) => self.fail(&mut io, &error.to_string()),

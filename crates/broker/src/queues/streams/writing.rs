@@ -349,6 +349,16 @@ impl Written for StreamLog {
         }
         if let Err(error) = self.files.rest() {
             self.complain(&error);
+            if self.group.is_some() && error.may_pass() && !self.files.has_failed() {
+                // What was not synced is written again once there is room.
+                let next = self.next_in_files();
+                let mut io = self.io();
+                self.take_back(&mut io, next);
+                self.stalls(&mut io.writing, &error);
+                io.writing.ends_round(None, true);
+                drop(io);
+                self.turn();
+            }
         }
     }
 }
