@@ -1,6 +1,7 @@
 """Streams of three nodes: written and read through any of them, by both protocols, while nodes are killed, cut off and come back."""
 
 import contextlib
+import select
 import shutil
 import sys
 import threading
@@ -18,7 +19,7 @@ from waiting import until
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.cluster import name as name_of  # noqa: E402
-from harness.stream_link import FIRST, METADATA_UPDATE, NO_SUCH_STREAM, NOT_AVAILABLE, PUBLISH_CONFIRM, Closed, Code, Entry, StreamLink, string  # noqa: E402
+from harness.stream_link import CONSUMER_UPDATE, FIRST, METADATA_UPDATE, NO_SUCH_STREAM, NOT_AVAILABLE, PUBLISH_CONFIRM, Closed, Code, Entry, StreamLink, string  # noqa: E402
 
 STREAM = {"x-queue-type": "stream"}
 END = b"end."
@@ -430,6 +431,48 @@ def test_one_of_a_group_is_active_on_whichever_node_its_readers_are(cluster, nam
         cluster.nodes[others(lead)[1]].kill()
         assert three.update(FIRST)
         assert take(three, 8) == list(enumerate(bodies(0, 8)))
+
+
+def active_again(readers, stream):
+    """The one of a group that is its active one next. Whoever is told that the stream is not available joins again."""
+
+    def told():
+        for reader in readers:
+            if not reader.unasked and not select.select([reader.socket], [], [], 0)[0]:
+                continue
+            for key, payload in reader.unasked_frames():
+                if key == METADATA_UPDATE:
+                    reader.join(1, stream, FIRST, "group")
+                elif key == CONSUMER_UPDATE:
+                    reader.unasked.appendleft((key, payload))
+                    if reader.update(FIRST):
+                        return reader
+        return None
+
+    return until(told, patience=PATIENCE_SECONDS, pause=0.05, what="nobody of the group is active")
+
+
+def test_one_of_a_group_is_active_again_when_its_leader_is_cut_off_or_killed(cluster, name):
+    declare(cluster, name)
+    publish(cluster, name, bodies(0, 5))
+    lead = leader(cluster, name)
+    left = others(lead)
+    with contextlib.ExitStack() as ends:
+        one, two = (ends.enter_context(link(cluster, node)) for node in left)
+        one.join(1, name, FIRST, "group")
+        assert one.update(FIRST)
+        two.join(1, name, FIRST, "group")
+        cluster.cut_off(lead)
+        active = active_again([one, two], name)
+        assert take(active, 5) == list(enumerate(bodies(0, 5)))
+        cluster.heal()
+        cluster.wait_until_whole()
+        # And once more, without whoever leads now.
+        lead = leader(cluster, name)
+        there = [reader for node, reader in zip(left, [one, two], strict=True) if node != lead]
+        cluster.nodes[lead].kill()
+        active = active_again(there, name)
+        assert take(active, 5) == list(enumerate(bodies(0, 5)))
 
 
 def test_publishers_of_a_leader_that_was_deposed_are_told(cluster, name):
