@@ -16,12 +16,11 @@ use crate::messages::own_exchanges::publish_notice;
 use crate::node::LogFollower;
 use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
 use crate::queues::JournalOf;
-use crate::queues::{DeadLetters, Handle, Paging, Queue, QueueEvents};
+use crate::queues::{DeadLetters, Handle, OtherCopies, Paging, Queue, QueueEvents};
 use crate::recovery;
 use crate::topology::Told;
 use model::QueueId;
 use queue::stream::GroupWord;
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, Weak};
 use storage::{JournalId, Position};
 
@@ -48,7 +47,7 @@ impl QueueEvents for Follower {
         }
     }
 
-    fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> BTreeSet<NodeId> {
+    fn lacks_chunks(&self, stream: &Arc<Queue>, from: u64, asked: usize) -> OtherCopies {
         let broker = self.broker.get().and_then(Weak::upgrade);
         let ask = |broker: Arc<Broker>| broker.topology().ask_for_chunks(stream.id, from, asked);
         broker.map(ask).unwrap_or_default()

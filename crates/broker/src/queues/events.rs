@@ -10,6 +10,15 @@ use queue::stream::GroupWord;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The other nodes that have a copy of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct OtherCopies {
+    /// All of them.
+    pub all: BTreeSet<NodeId>,
+    /// Those that can be reached now.
+    pub reached: BTreeSet<NodeId>,
+}
+
 /// Messages that leave a queue together.
 pub struct DeadLetters {
     /// The queue that they died in.
@@ -47,9 +56,9 @@ pub trait QueueEvents: Send + Sync {
     fn reached(&self) {}
 
     /// This node's copy of a stream lacks chunks from this offset on: another node that has one is asked for them, and with each
-    /// number of `asked` another one. Returns who has one, reached or not. It must not wait.
-    fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> BTreeSet<NodeId> {
-        BTreeSet::new()
+    /// number of `asked` another one. It must not wait.
+    fn lacks_chunks(&self, _stream: &Arc<Queue>, _from: u64, _asked: usize) -> OtherCopies {
+        OtherCopies::default()
     }
 
     /// Another node hears this of readers that are in a group of the stream, if it is not lost. False if it cannot be spoken

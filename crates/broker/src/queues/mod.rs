@@ -21,7 +21,7 @@ mod throttle;
 mod unused;
 mod work;
 
-pub use events::{DeadLetters, QueueEvents};
+pub use events::{DeadLetters, OtherCopies, QueueEvents};
 pub use handle::{Handle, Shared};
 pub use handover::{Heir, taken_back};
 pub use host::QueueHost;

@@ -3,12 +3,11 @@
 use super::Topology;
 use super::load::Load;
 use crate::clients::alarms::AlarmReason;
-use crate::queues::{Handle, Peers, StreamAddresses};
+use crate::queues::{Handle, OtherCopies, Peers, StreamAddresses};
 use catalog::{ExchangeKind, Locator, Node, NodeId, QueueKind, Refusal, Request, View};
 use model::{ConsumerId, Incarnation, QueueId};
 use queue::NodeConsumer;
 use queue::stream::GroupWord;
-use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Topology {
@@ -170,27 +169,21 @@ impl Topology {
     }
 
     /// This node's copy of a stream lacks chunks from this offset on: another node that has one and can be reached is asked, with
-    /// each number of `asked` another one. Returns who has one, reached or not.
-    pub(crate) fn ask_for_chunks(
-        &self,
-        stream: QueueId,
-        from: u64,
-        asked: usize,
-    ) -> BTreeSet<crate::groups::NodeId> {
-        let (Some(Handle::Shared(shared)), Some(peers)) = (self.registry.get(stream), self.peers.get())
-        else {
-            return BTreeSet::new();
+    /// each number of `asked` another one. Returns who has one.
+    pub(crate) fn ask_for_chunks(&self, stream: QueueId, from: u64, asked: usize) -> OtherCopies {
+        let Some(peers) = self.peers.get() else {
+            return OtherCopies::default();
         };
-        let own = self.own_node();
-        let others = shared.known.members().map(|it| it.node);
-        let others: Vec<NodeId> = others.filter(|node| *node != own).collect();
-        let is_reached = |node: &&NodeId| peers.reach(**node).is_some();
-        let reached: Vec<&NodeId> = others.iter().filter(is_reached).collect();
+        let all = self.others_of_stream(stream);
+        let is_reached = |node: &crate::groups::NodeId| peers.reach(NodeId(node.0.into())).is_some();
+        let reached: Vec<crate::groups::NodeId> = all.iter().copied().filter(is_reached).collect();
         if let Some(node) = reached.get(asked % reached.len().max(1)) {
-            peers.ask_for_chunks(**node, stream, from);
+            peers.ask_for_chunks(NodeId(node.0.into()), stream, from);
         }
-        let numbers = others.iter().filter_map(|node| u32::try_from(node.0).ok());
-        numbers.map(crate::groups::NodeId).collect()
+        OtherCopies {
+            all: all.into_iter().collect(),
+            reached: reached.into_iter().collect(),
+        }
     }
 
     /// Another node hears this of readers that are in a group of a stream, if it is not lost. False if it cannot be spoken to.

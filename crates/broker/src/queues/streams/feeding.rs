@@ -8,6 +8,7 @@
 use super::log::{Io, StreamLog, entry};
 use super::writing::TRY_AGAIN_MS;
 use crate::groups::NodeId;
+use crate::queues::OtherCopies;
 use bytes::Bytes;
 use cluster::{GroupId, Mark, MemberId, entry_of};
 use model::{Index, Mutant};
@@ -106,8 +107,7 @@ struct Hole {
     /// Who could not help, all of whom have been asked so often before.
     unable: BTreeSet<NodeId>,
     rounds: u32,
-    /// All others that have a copy, whether they can be reached or not.
-    others: BTreeSet<NodeId>,
+    others: OtherCopies,
     /// The lowest offset that those have who could not help.
     begins: Option<u64>,
     /// When the next one is to be asked.
@@ -247,15 +247,19 @@ impl Hole {
         };
     }
 
-    /// This node has nothing of what comes next. With which offset the files are to begin anew, if nobody has that.
-    fn is_unable(&mut self, node: NodeId, first: u64, now_ms: u64) -> Option<u64> {
+    /// This node has nothing of what comes next. With which offset the files are to begin anew, if nobody has that. If they have something
+    /// (`loses_some`), which goes with that, also those count that cannot be reached now.
+    fn is_unable(&mut self, node: NodeId, first: u64, loses_some: bool, now_ms: u64) -> Option<u64> {
         self.asked += 1;
         self.unable.insert(node);
         if first > self.from {
             self.begins = Some(self.begins.map_or(first, |known| known.min(first)));
         }
-        let all = !self.others.is_empty() && self.others.is_subset(&self.unable);
-        if all {
+        let others = match loses_some {
+            true => &self.others.all,
+            false => &self.others.reached,
+        };
+        if !others.is_empty() && others.is_subset(&self.unable) {
             // Perhaps one of them is about to have it in its files.
             (self.rounds, self.unable) = (self.rounds + 1, BTreeSet::new());
             self.asks_at_ms = now_ms + TRY_AGAIN_MS;
@@ -390,8 +394,8 @@ impl StreamLog {
         Some((hole.from, hole.asked))
     }
 
-    /// These have a copy, too, whether they can be reached or not.
-    pub(super) fn may_ask(&self, others: BTreeSet<NodeId>) {
+    /// These have a copy, too.
+    pub(super) fn may_ask(&self, others: OtherCopies) {
         if let Some(hole) = &mut self.io().feeding.hole {
             hole.others = others;
         }
@@ -577,6 +581,7 @@ impl StreamLog {
             }
         }
         let now_ms = self.node.now().0;
+        let loses_some = self.files().segment_count() > 0;
         let begins = {
             let mut io = self.io();
             let Some(hole) = &mut io.feeding.hole else {
@@ -587,7 +592,7 @@ impl StreamLog {
                 hole.goes_on_at(round.next);
                 return Ok(());
             }
-            hole.is_unable(by, pieces.first, now_ms)
+            hole.is_unable(by, pieces.first, loses_some, now_ms)
         };
         match begins {
             Some(begins) => self.begin_anew(begins, round),
