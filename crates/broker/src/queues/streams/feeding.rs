@@ -247,8 +247,8 @@ impl Hole {
         };
     }
 
-    /// This node has nothing of what comes next. With which offset the files are to begin anew, if nobody has that. If they have something
-    /// (`loses_some`), which goes with that, also those count that cannot be reached now.
+    /// This node has nothing of what comes next. With which offset the files are to begin anew, if nobody has that. If they
+    /// have something (`loses_some`), which goes with that, also those count that cannot be reached now.
     fn is_unable(&mut self, node: NodeId, first: u64, loses_some: bool, now_ms: u64) -> Option<u64> {
         self.asked += 1;
         self.unable.insert(node);
