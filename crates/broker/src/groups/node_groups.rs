@@ -373,8 +373,7 @@ impl NodeGroups {
     }
 
     /// What is committed of a group that this node leads is told its followers now, not with the next entries: none are on
-    /// their way.
-    /// [`NodeGroups::turn`] follows.
+    /// their way. [`NodeGroups::turn`] follows.
     pub(super) fn tell_commits(&self, group: GroupId) {
         self.put(Mail::TellCommits(group));
     }

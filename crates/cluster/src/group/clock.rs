@@ -379,8 +379,7 @@ impl Group {
     }
 
     /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote. For what is
-    /// given see
-    /// [`tick`](Self::tick); votes are asked for in `late` ticks, or at once.
+    /// given see [`tick`](Self::tick); votes are asked for in `late` ticks, or at once.
     pub fn suspect(
         &mut self,
         node: NodeId,

@@ -306,18 +306,11 @@ impl StreamLog {
     pub(crate) fn remove(self: &Arc<Self>) {
         self.io().writing.is_removed = true;
         let log = self.clone();
-        self.node.streams.remove(self.id, move || {
-            // A deletion that a crash undoes must not leave an empty stream.
-            let removed = log.node.log.sync().and_then(|()| log.files.remove());
+        let name = self.name.to_string();
+        remove_behind(&self.node, self.id, name, move |synced| {
+            let removed = synced.and_then(|()| log.files.remove());
             log.fail(&mut log.io(), "it is deleted");
-            log.node.streams.is_removed(log.id);
-            if let Err(error) = removed {
-                tracing::warn!(
-                    area = "storage",
-                    "files of {}, which is deleted, remain until the next start: {error}",
-                    log.name
-                );
-            }
+            removed
         });
     }
 }
@@ -325,14 +318,27 @@ impl StreamLog {
 /// The same for a stream whose files are not open.
 pub(crate) fn remove_closed(node: &Arc<Node>, stream: QueueId) {
     let of = node.clone();
+    remove_behind(node, stream, format!("stream {}", stream.0), move |synced| {
+        synced.and_then(|()| of.streams.remove_closed(stream))
+    });
+}
+
+/// Has the files of a stream removed, behind everything that is still to be written to them. `remove` is told what came of the
+/// sync of the node's log: a deletion that a crash undoes must not leave an empty stream.
+fn remove_behind(
+    node: &Arc<Node>,
+    stream: QueueId,
+    name: String,
+    remove: impl FnOnce(Result<(), StorageError>) -> Result<(), StorageError> + Send + 'static,
+) {
+    let of = node.clone();
     node.streams.remove(stream, move || {
-        let removed = of.log.sync().and_then(|()| of.streams.remove_closed(stream));
+        let removed = remove(of.log.sync());
         of.streams.is_removed(stream);
         if let Err(error) = removed {
             tracing::warn!(
                 area = "storage",
-                "files of stream {}, which is deleted, remain until the next start: {error}",
-                stream.0
+                "files of {name}, which is deleted, remain until the next start: {error}"
             );
         }
     });

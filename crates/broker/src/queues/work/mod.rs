@@ -484,15 +484,18 @@ impl Work {
         }
         let is_it = copy.replica().is_some_and(|it| it.life() == member.life);
         if is_it && log.has_all(upto) {
-            let life = member.life;
-            let said = Envelope::HasAll {
-                stream,
-                life,
-                upto,
-                asks: false,
-            };
-            self.here.send(member.node, said);
+            self.say_has_all(member, stream, upto, false);
         }
+    }
+
+    fn say_has_all(&self, member: MemberId, stream: QueueId, upto: Index, asks: bool) {
+        let said = Envelope::HasAll {
+            stream,
+            life: member.life,
+            upto,
+            asks,
+        };
+        self.here.send(member.node, said);
     }
 
     /// Another node's copy of a stream lacks chunks from this offset on.
@@ -764,14 +767,7 @@ impl Peers for Work {
     }
 
     fn ask_has_all(&self, member: MemberId, stream: QueueId, upto: Index) {
-        let life = member.life;
-        let asked = Envelope::HasAll {
-            stream,
-            life,
-            upto,
-            asks: true,
-        };
-        self.here.send(member.node, asked);
+        self.say_has_all(member, stream, upto, true);
     }
 
     fn said_leader(&self, stream: QueueId) -> Option<catalog::NodeId> {
